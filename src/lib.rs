@@ -1,0 +1,7 @@
+//! KV-cache events: who can read what, where. (The map is drawn in README.md.)
+
+#![forbid(clippy::unwrap_in_result)]
+
+mod event;
+
+pub use event::{Before, DEFAULT_TENANT, MediaSet, Medium, Object, Outcome, Refusal, Replica, ReplicaKind};
