@@ -3,5 +3,6 @@
 #![forbid(clippy::unwrap_in_result)]
 
 mod event;
+pub mod tracker;
 
 pub use event::{Before, DEFAULT_TENANT, MediaSet, Medium, Object, Outcome, Refusal, Replica, ReplicaKind};
