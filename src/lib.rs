@@ -2,6 +2,8 @@
 
 #![forbid(clippy::unwrap_in_result)]
 
+pub mod decode;
+pub mod engine;
 mod event;
 
 pub use event::{Before, DEFAULT_TENANT, MediaSet, Medium, Object, Outcome, Refusal, Replica, ReplicaKind};
