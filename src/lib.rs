@@ -1,8 +1,67 @@
-//! KV-cache events: who can read what, where. (The map is drawn in README.md.)
+//! KV-cache events: who can read what, where.
+//!
+//! ```text
+//! event, config      what a master says, and with what settings
+//! publisher          the calls                       caller's thread
+//!   wire::encode     event -> bytes in a pooled buffer     |
+//!   lockfree         pool, evicting queue, wake, sweep     v
+//!   sender           batches, numbers, account       sender thread
+//!   wire::message    batch -> payload                      |
+//!   socket           payload -> PUB socket                 v
+//!
+//! decode             payload -> batch -> events      any thread; pure
+//! engine             events as engines write them
+//!
+//! subscriber         SUB sockets -> messages, in order with
+//!   tracker          what they say of loss and restarts       reader's thread
+//! ```
 
-#![forbid(clippy::unwrap_in_result)]
-
+mod config;
+pub mod decode;
+pub mod engine;
+mod error;
 mod event;
+mod publisher;
+mod status;
+#[cfg(feature = "zmq")]
+pub mod subscriber;
 pub mod tracker;
 
+#[cfg(any(feature = "zmq", feature = "__internals"))]
+mod clock;
+#[cfg(feature = "zmq")]
+mod endpoint;
+#[cfg(any(feature = "zmq", feature = "__internals"))]
+mod faults;
+#[cfg(any(feature = "zmq", feature = "__internals"))]
+mod lockfree;
+#[cfg(feature = "zmq")]
+mod os;
+#[cfg(any(feature = "zmq", feature = "__internals"))]
+mod sender;
+#[cfg(feature = "zmq")]
+mod socket;
+#[cfg(any(feature = "zmq", feature = "__internals"))]
+mod sync;
+#[cfg(any(feature = "zmq", feature = "__internals"))]
+mod wire;
+
+pub use config::{
+    Config, MAX_BATCH_EVENTS, MAX_EVENT_BYTES, MAX_NAP, MAX_QUEUE_CAPACITY, WaitStrategy, recommended_eviction_burst,
+};
+pub use error::{ConfigError, EndpointError, StartError};
 pub use event::{Before, DEFAULT_TENANT, MediaSet, Medium, Object, Outcome, Refusal, Replica, ReplicaKind};
+pub use publisher::{DROP_DEADLINE, Publisher, Sweep, SweepOutcome};
+pub use status::{Status, StopReport};
+
+/// The parts, for this project's own benches, models and tests. Not part of the public interface: anything here may change
+/// at any time.
+#[cfg(feature = "__internals")]
+#[doc(hidden)]
+pub mod internals {
+    #[cfg(feature = "__faults")]
+    pub use crate::faults::Fault;
+    pub use crate::lockfree::*;
+    pub use crate::publisher::transport::{Opened, Transport};
+    pub use crate::sender::*;
+}

@@ -1,0 +1,380 @@
+//! The publisher's settings, their defaults, and what is wrong with them.
+
+use crate::error::ConfigError;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// The largest `queue_capacity`: the queue's slots are allocated at start (about 50 bytes each).
+pub const MAX_QUEUE_CAPACITY: usize = 1 << 24;
+/// The largest `max_event_bytes`.
+pub const MAX_EVENT_BYTES: usize = 64 << 20;
+/// The largest `max_batch_events`.
+pub const MAX_BATCH_EVENTS: usize = 65_535;
+/// The longest interval of [`WaitStrategy::Poll`] and the longest nap: stop may have to wait for one.
+pub const MAX_NAP: Duration = Duration::from_millis(100);
+
+/// Settings of a [`Publisher`](crate::Publisher).
+///
+/// Built by chaining, or, with the feature `serde`, read by the masters' flag names (each field's documentation begins
+/// with its name). A key that is none of them is an error.
+///
+/// ```
+/// use kv_events::Config;
+/// let config = Config::new("tcp://127.0.0.1:5557", "master-0").model_name("llama").eviction_burst(16);
+/// assert!(config.validate().is_ok());
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
+pub struct Config {
+    #[cfg_attr(feature = "serde", serde(rename = "enable_kv_events"))]
+    pub(crate) enabled: bool,
+    #[cfg_attr(feature = "serde", serde(rename = "kv_events_bind_endpoint"))]
+    pub(crate) bind_endpoint: String,
+    #[cfg_attr(feature = "serde", serde(rename = "kv_events_backend_id"))]
+    pub(crate) backend_id: String,
+    #[cfg_attr(feature = "serde", serde(rename = "kv_events_model_name"))]
+    pub(crate) model_name: String,
+    #[cfg_attr(feature = "serde", serde(rename = "kv_events_block_size"))]
+    pub(crate) block_size: u32,
+    #[cfg_attr(feature = "serde", serde(rename = "kv_events_additional_salt"))]
+    pub(crate) additional_salt: String,
+    #[cfg_attr(feature = "serde", serde(rename = "kv_events_lora_name"))]
+    pub(crate) lora_name: String,
+    #[cfg_attr(feature = "serde", serde(rename = "kv_events_dp_rank"))]
+    pub(crate) dp_rank: u32,
+    #[cfg_attr(feature = "serde", serde(rename = "kv_events_emit_object_key"))]
+    pub(crate) emit_object_key: bool,
+    #[cfg_attr(feature = "serde", serde(rename = "kv_events_emit_legacy_compat"))]
+    pub(crate) emit_legacy_compat: bool,
+    #[cfg_attr(feature = "serde", serde(rename = "kv_events_queue_capacity"))]
+    pub(crate) queue_capacity: usize,
+    #[cfg_attr(feature = "serde", serde(rename = "kv_events_eviction_burst"))]
+    pub(crate) eviction_burst: usize,
+    #[cfg_attr(feature = "serde", serde(rename = "kv_events_wait_strategy"))]
+    pub(crate) wait_strategy: WaitStrategy,
+    #[cfg_attr(feature = "serde", serde(rename = "kv_events_heartbeat_interval", with = "milliseconds"))]
+    pub(crate) heartbeat_interval: Duration,
+    #[cfg_attr(feature = "serde", serde(rename = "kv_events_max_event_bytes"))]
+    pub(crate) max_event_bytes: usize,
+    #[cfg_attr(feature = "serde", serde(rename = "kv_events_max_batch_events"))]
+    pub(crate) max_batch_events: usize,
+    #[cfg_attr(feature = "serde", serde(rename = "kv_events_max_batch_bytes"))]
+    pub(crate) max_batch_bytes: usize,
+    #[cfg_attr(feature = "serde", serde(rename = "kv_events_retain_bytes"))]
+    pub(crate) retain_bytes: usize,
+    #[cfg_attr(feature = "serde", serde(rename = "kv_events_send_hwm"))]
+    pub(crate) send_hwm: u32,
+    #[cfg_attr(feature = "serde", serde(rename = "kv_events_linger", with = "milliseconds"))]
+    pub(crate) linger: Duration,
+}
+
+/// Disabled, with every other setting at its default.
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            enabled: false,
+            bind_endpoint: String::new(),
+            backend_id: String::new(),
+            model_name: String::new(),
+            block_size: 0,
+            additional_salt: String::new(),
+            lora_name: String::new(),
+            dp_rank: 0,
+            emit_object_key: true,
+            emit_legacy_compat: true,
+            queue_capacity: 65_536,
+            eviction_burst: 1,
+            wait_strategy: WaitStrategy::default(),
+            heartbeat_interval: Duration::ZERO,
+            max_event_bytes: 16 << 10,
+            max_batch_events: 64,
+            max_batch_bytes: 1 << 20,
+            retain_bytes: 2 << 10,
+            send_hwm: 10_000,
+            linger: Duration::from_secs(1),
+        }
+    }
+}
+
+macro_rules! setters {
+    ($($(#[$doc:meta])* $name:ident: $type:ty $(=> $convert:ident)?;)*) => {
+        $(
+            $(#[$doc])*
+            #[must_use]
+            pub fn $name(mut self, $name: $type) -> Self {
+                self.$name = $name$(.$convert())?;
+                self
+            }
+        )*
+    };
+}
+
+impl Config {
+    /// Enabled, bound to `bind_endpoint`, publishing as `backend_id`.
+    pub fn new(bind_endpoint: impl Into<String>, backend_id: impl Into<String>) -> Self {
+        Config {
+            enabled: true,
+            bind_endpoint: bind_endpoint.into(),
+            backend_id: backend_id.into(),
+            ..Config::default()
+        }
+    }
+
+    setters! {
+        /// `enable_kv_events`, default false ([`Config::new`] sets it). A disabled publisher opens nothing, costs nothing.
+        enabled: bool;
+        /// `kv_events_bind_endpoint`: where the PUB socket binds, verbatim, e.g. `tcp://127.0.0.1:5557` or
+        /// `ipc:///run/kv.sock`. No default. Beyond loopback it is allowed and logged: the stream is not authenticated.
+        bind_endpoint: impl Into<String> => into;
+        /// `kv_events_backend_id`: names this master in every event. No default.
+        backend_id: impl Into<String> => into;
+        /// `kv_events_model_name`, nil on the wire when empty.
+        model_name: impl Into<String> => into;
+        /// `kv_events_block_size` in tokens, nil on the wire when 0.
+        block_size: u32;
+        /// `kv_events_additional_salt`, nil on the wire when empty.
+        additional_salt: impl Into<String> => into;
+        /// `kv_events_lora_name`, nil on the wire when empty.
+        lora_name: impl Into<String> => into;
+        /// `kv_events_dp_rank`: labels every event and every batch; does nothing to the endpoint.
+        dp_rank: u32;
+        /// `kv_events_emit_object_key`, default true. **False silences `stored` and `removed` altogether**, since without
+        /// a key no subscriber can act on them; only `cleared` is still sent.
+        emit_object_key: bool;
+        /// `kv_events_emit_legacy_compat`, default true: events carry the pre-RFC field names as well.
+        emit_legacy_compat: bool;
+        /// `kv_events_queue_capacity` in calls, default 65536, 1 to [`MAX_QUEUE_CAPACITY`], kept exactly. A full queue
+        /// evicts its oldest call.
+        queue_capacity: usize;
+        /// `kv_events_eviction_burst`: calls evicted at once when the queue is full, default 1, at least 1, no more than
+        /// the capacity. [`recommended_eviction_burst`] makes overload gentler on callers.
+        eviction_burst: usize;
+        /// `kv_events_wait_strategy`: what the sender does when there is nothing to send.
+        wait_strategy: WaitStrategy;
+        /// `kv_events_heartbeat_interval` in ms, default 0 (off): an empty batch is sent whenever nothing was for that long, so that
+        /// a subscriber notices a lost tail.
+        heartbeat_interval: Duration;
+        /// `kv_events_max_event_bytes`: a call with an encoded event above it is refused; default 16 KiB.
+        max_event_bytes: usize;
+        /// `kv_events_max_batch_events` in one message, default 64, 2 to [`MAX_BATCH_EVENTS`].
+        max_batch_events: usize;
+        /// `kv_events_max_batch_bytes`: a message takes no further call once it holds that much; default 1 MiB.
+        max_batch_bytes: usize;
+        /// `kv_events_retain_bytes`: a buffer that grew above it is freed, not pooled; default 2 KiB.
+        retain_bytes: usize;
+        /// `kv_events_send_hwm` in messages for each subscriber, default 10000; 0 is no limit. A subscriber that is
+        /// further behind loses the *newest* messages, and only its own sequence shows it.
+        send_hwm: u32;
+        /// `kv_events_linger` in ms, default 1000: how long stop may wait for subscribers to fetch the rest, within its
+        /// deadline. With 0 the tail may be lost.
+        linger: Duration;
+    }
+
+    /// Checks everything that can be checked without opening anything.
+    ///
+    /// # Errors
+    ///
+    /// Names the setting that is wrong and what to do. A disabled configuration is always right.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        if !self.enabled {
+            return Ok(());
+        }
+        for (setting, text) in
+            [("kv_events_bind_endpoint", &self.bind_endpoint), ("kv_events_backend_id", &self.backend_id)]
+        {
+            if text.is_empty() {
+                return Err(ConfigError::Missing { setting });
+            }
+        }
+        let ranges = [
+            ("kv_events_queue_capacity", self.queue_capacity, 1, MAX_QUEUE_CAPACITY),
+            ("kv_events_eviction_burst", self.eviction_burst, 1, usize::MAX),
+            ("kv_events_max_event_bytes", self.max_event_bytes, 1, MAX_EVENT_BYTES),
+            ("kv_events_max_batch_events", self.max_batch_events, 2, MAX_BATCH_EVENTS),
+            ("kv_events_max_batch_bytes", self.max_batch_bytes, 1, 1 << 30),
+            ("kv_events_retain_bytes", self.retain_bytes, 512, MAX_EVENT_BYTES * 2),
+            ("kv_events_send_hwm", self.send_hwm as usize, 0, i32::MAX as usize),
+        ];
+        for (setting, value, min, max) in ranges {
+            if !(min..=max).contains(&value) {
+                return Err(ConfigError::OutOfRange { setting, value, min, max });
+            }
+        }
+        if let WaitStrategy::Nap(nap) | WaitStrategy::Poll(nap) = self.wait_strategy {
+            if nap.is_zero() || nap > MAX_NAP {
+                return Err(ConfigError::WaitStrategy { text: self.wait_strategy.to_string() });
+            }
+        }
+        let context = [&self.backend_id, &self.model_name, &self.additional_salt, &self.lora_name];
+        let names: usize = context.iter().map(|name| name.len()).sum();
+        if names >= self.max_event_bytes {
+            return Err(ConfigError::NamesTooLong { bytes: names, max_event_bytes: self.max_event_bytes });
+        }
+        Ok(())
+    }
+}
+
+/// The recommended `eviction_burst` for loaded masters: a sixteenth of the capacity, 1 to 16.
+pub const fn recommended_eviction_burst(queue_capacity: usize) -> usize {
+    match queue_capacity / 16 {
+        0 => 1,
+        burst if burst > 16 => 16,
+        burst => burst,
+    }
+}
+
+/// What the sender does when there is nothing to send.
+///
+/// Written as text (settings, command line) it is `park`, `nap`, `nap:50us`, `poll:50us` or `spin`; units are `us` and
+/// `ms`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(try_from = "String", into = "String")
+)]
+#[non_exhaustive]
+pub enum WaitStrategy {
+    /// Sleeps at once; the call that finds it asleep pays for a wake-up.
+    Park,
+    /// Naps once, then sleeps: under load callers hardly ever have to wake it, and an event waits for at most the nap.
+    /// The default, with 50 us.
+    Nap(Duration),
+    /// Looks again at an interval and never has to be woken: the cheapest call into an idle publisher, for some
+    /// processor time.
+    Poll(Duration),
+    /// Looks all the time: the shortest delay, for a whole core.
+    Spin,
+}
+
+impl Default for WaitStrategy {
+    fn default() -> Self {
+        WaitStrategy::Nap(Duration::from_micros(50))
+    }
+}
+
+impl fmt::Display for WaitStrategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WaitStrategy::Park => f.write_str("park"),
+            WaitStrategy::Nap(nap) => write!(f, "nap:{}us", nap.as_micros()),
+            WaitStrategy::Poll(interval) => write!(f, "poll:{}us", interval.as_micros()),
+            WaitStrategy::Spin => f.write_str("spin"),
+        }
+    }
+}
+
+impl FromStr for WaitStrategy {
+    type Err = ConfigError;
+
+    fn from_str(text: &str) -> Result<Self, ConfigError> {
+        let wrong = || ConfigError::WaitStrategy { text: text.to_owned() };
+        let (name, time) = match text.split_once(':') {
+            Some((name, time)) => (name, Some(micros(time).ok_or_else(wrong)?)),
+            None => (text, None),
+        };
+        match (name, time) {
+            ("park", None) => Ok(WaitStrategy::Park),
+            ("spin", None) => Ok(WaitStrategy::Spin),
+            ("nap", None) => Ok(WaitStrategy::default()),
+            ("nap", Some(time)) => Ok(WaitStrategy::Nap(time)),
+            ("poll", None) => Ok(WaitStrategy::Poll(Duration::from_micros(50))),
+            ("poll", Some(time)) => Ok(WaitStrategy::Poll(time)),
+            _ => Err(wrong()),
+        }
+    }
+}
+
+fn micros(text: &str) -> Option<Duration> {
+    let (number, unit) = match (text.strip_suffix("us"), text.strip_suffix("ms")) {
+        (Some(number), _) => (number, 1),
+        (None, Some(number)) => (number, 1000),
+        (None, None) => return None,
+    };
+    let time = Duration::from_micros(number.parse::<u64>().ok()?.checked_mul(unit)?);
+    (!time.is_zero() && time <= MAX_NAP).then_some(time)
+}
+
+impl TryFrom<String> for WaitStrategy {
+    type Error = ConfigError;
+
+    fn try_from(text: String) -> Result<Self, ConfigError> {
+        text.parse()
+    }
+}
+
+impl From<WaitStrategy> for String {
+    fn from(strategy: WaitStrategy) -> String {
+        strategy.to_string()
+    }
+}
+
+/// Durations as whole milliseconds.
+#[cfg(feature = "serde")]
+mod milliseconds {
+    use serde::{Deserialize, Deserializer, Serializer};
+    use std::time::Duration;
+
+    pub(super) fn serialize<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+        u64::deserialize(deserializer).map(Duration::from_millis)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_default_is_the_documented_one_and_valid_once_enabled() {
+        let config = Config::default();
+        assert!(!config.enabled && config.emit_object_key && config.emit_legacy_compat);
+        assert_eq!((config.queue_capacity, config.eviction_burst), (65_536, 1));
+        assert_eq!((config.max_event_bytes, config.max_batch_events, config.max_batch_bytes), (16_384, 64, 1 << 20));
+        assert_eq!((config.send_hwm, config.linger), (10_000, Duration::from_secs(1)));
+        assert_eq!(Config::new("tcp://127.0.0.1:0", "b").validate(), Ok(()));
+    }
+
+    #[test]
+    fn wrong_settings_are_named() {
+        let good = || Config::new("tcp://127.0.0.1:0", "b");
+        for (config, expected) in [
+            (good().bind_endpoint(""), "kv_events_bind_endpoint"),
+            (good().backend_id(""), "kv_events_backend_id"),
+            (good().queue_capacity(0), "kv_events_queue_capacity"),
+            (good().queue_capacity(usize::MAX), "kv_events_queue_capacity"),
+            (good().eviction_burst(0), "kv_events_eviction_burst"),
+            (good().max_batch_events(1), "kv_events_max_batch_events"),
+            (good().max_event_bytes(0), "kv_events_max_event_bytes"),
+            (good().model_name("m".repeat(20_000)), "kv_events_max_event_bytes"),
+            (good().wait_strategy(WaitStrategy::Poll(Duration::from_secs(9))), "kv_events_wait_strategy"),
+        ] {
+            let error = config.validate().unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+            assert_eq!(config.enabled(false).validate(), Ok(()), "nothing is wrong with what is disabled");
+        }
+    }
+
+    #[test]
+    fn wait_strategies_are_written_as_they_are_read() {
+        for text in ["park", "nap:50us", "poll:250us", "spin"] {
+            assert_eq!(text.parse::<WaitStrategy>().unwrap().to_string(), text);
+        }
+        assert_eq!("nap".parse(), Ok(WaitStrategy::default()));
+        assert_eq!("poll:2ms".parse(), Ok(WaitStrategy::Poll(Duration::from_millis(2))));
+        for text in ["", "sleep", "nap:", "nap:50", "poll:0us", "poll:1s", "poll:999999ms", "park:50us"] {
+            assert!(text.parse::<WaitStrategy>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_recommended_burst_is_a_sixteenth_within_bounds() {
+        let bursts = [1, 15, 16, 64, 256, 65_536].map(recommended_eviction_burst);
+        assert_eq!(bursts, [1, 1, 1, 4, 16, 16]);
+    }
+}

@@ -1,0 +1,141 @@
+//! What can be wrong with settings, and why a publisher does not start.
+
+use std::{error, fmt, io};
+
+/// A setting that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// A setting that an enabled publisher needs is empty. Give it a value, or disable the publisher.
+    Missing {
+        /// The setting's flag name.
+        setting: &'static str,
+    },
+    /// A number outside its range.
+    OutOfRange {
+        /// The setting's flag name.
+        setting: &'static str,
+        /// What it was set to.
+        value: usize,
+        /// The least that is allowed.
+        min: usize,
+        /// The most that is allowed.
+        max: usize,
+    },
+    /// Not a wait strategy.
+    WaitStrategy {
+        /// What it was set to.
+        text: String,
+    },
+    /// The fixed names alone fill an event. Shorten them or raise `kv_events_max_event_bytes`.
+    NamesTooLong {
+        /// Their length together, bytes.
+        bytes: usize,
+        /// The limit.
+        max_event_bytes: usize,
+    },
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ConfigError::Missing { setting } => {
+                write!(f, "{setting} is empty; set it, or set enable_kv_events=false")
+            }
+            ConfigError::OutOfRange { setting, value, min, max } => {
+                write!(f, "{setting}={value} is out of range; it goes from {min}")?;
+                if *max < usize::MAX { write!(f, " to {max}") } else { f.write_str(" up") }
+            }
+            ConfigError::WaitStrategy { text } => write!(
+                f,
+                "kv_events_wait_strategy={text:?} is none; write park, nap, nap:50us, poll:50us or spin (at most 100ms)"
+            ),
+            ConfigError::NamesTooLong { bytes, max_event_bytes } => write!(
+                f,
+                "backend, model, salt and LoRA names have {bytes} bytes, more than an event may with \
+                 kv_events_max_event_bytes={max_event_bytes}; shorten them or raise it"
+            ),
+        }
+    }
+}
+
+impl error::Error for ConfigError {}
+
+/// Why a publisher did not start. Nothing is left behind: no thread, no socket, no file.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum StartError {
+    /// A setting cannot be used.
+    Config(ConfigError),
+    /// The endpoint cannot be bound.
+    Endpoint {
+        /// The endpoint, as configured.
+        endpoint: String,
+        /// What is wrong with it.
+        cause: EndpointError,
+    },
+    /// The sender thread could not be created.
+    Thread(io::Error),
+    /// ZeroMQ would not make or set up a socket (too many open files, say).
+    Socket(io::Error),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartError::Config(error) => error.fmt(f),
+            StartError::Endpoint { endpoint, cause } => write!(f, "endpoint {} {cause}", endpoint.escape_debug()),
+            StartError::Thread(error) => write!(f, "the sender thread could not be created: {error}"),
+            StartError::Socket(error) => write!(f, "the PUB socket could not be created: {error}"),
+        }
+    }
+}
+
+impl error::Error for StartError {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self {
+            StartError::Config(error) => Some(error),
+            StartError::Endpoint { cause, .. } => Some(cause),
+            StartError::Thread(error) | StartError::Socket(error) => Some(error),
+        }
+    }
+}
+
+impl From<ConfigError> for StartError {
+    fn from(error: ConfigError) -> Self {
+        StartError::Config(error)
+    }
+}
+
+/// What is wrong with an endpoint. It reads on from the endpoint's name: "endpoint X is in use".
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EndpointError {
+    /// Something else is bound to it; for `ipc`, a live process holds the path.
+    InUse,
+    /// Not an endpoint this crate can bind; says what part is wrong.
+    Malformed(&'static str),
+    /// The host is neither an address nor an interface of this machine. Host names are not looked up for a bind.
+    NotLocal,
+    /// The `ipc` path cannot be used; says why. Nothing at the path was touched.
+    Path(&'static str),
+    /// The operating system said no, in its own words.
+    Other(String),
+}
+
+impl fmt::Display for EndpointError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            EndpointError::InUse => f.write_str("is in use; stop what holds it or choose another"),
+            EndpointError::Malformed(what) => write!(f, "is malformed: {what}"),
+            EndpointError::NotLocal => f.write_str(
+                "names no address or interface of this machine (host names are not looked up); \
+                 write an IP address of it, or * for all",
+            ),
+            EndpointError::Path(what) => write!(f, "cannot be used: {what}"),
+            EndpointError::Other(cause) => write!(f, "cannot be bound: {cause}"),
+        }
+    }
+}
+
+impl error::Error for EndpointError {}

@@ -1,0 +1,222 @@
+//! The evicting queue and the account of what was evicted.
+//!
+//! Insertions are lock-free; removals, by the sender and by whoever evicts, happen in turn under one mutex *together with
+//! their bookkeeping*. So the gap that the sender takes with a batch is exact: everything it counts is older than the
+//! batch and younger than the batch before (I2), nothing is counted that was not lost (I3), and since an evictor always
+//! leaves its own call behind its victims, a later batch will tell of them (I4). This asks of the ring only that it is
+//! linearizable.
+//!
+//! Nothing slow happens under the mutex: at most [`CHUNK`] removals and an insertion, no encoding, no I/O, no logging, no
+//! allocation, no freeing, and nothing that can panic. What can hold it up is the scheduler: a thread descheduled while it
+//! holds the mutex, or one descheduled inside the ring's `push` between claiming its slot and filling it, for which `pop`
+//! spins.
+
+#[cfg(feature = "__faults")]
+mod faulty;
+
+use super::Call;
+use crate::sync::{ArrayQueue, Gauge, Mutex, MutexGuard};
+use crossbeam_utils::CachePadded;
+
+/// Removals made under one hold of the mutex.
+const CHUNK: usize = 16;
+
+/// How much one batch may carry.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Events, at least 2.
+    pub events: u64,
+    /// Bytes, looked at after each removal, so exceeded by one call at most.
+    pub bytes: usize,
+}
+
+/// A bounded queue of calls that evicts its oldest when full and knows, to the event, how many were lost where.
+#[derive(Debug)]
+pub struct EvictingQueue<T> {
+    ring: ArrayQueue<T>,
+    burst: usize,
+    /// The sender takes it for every batch: kept off the cache lines that producers read.
+    removals: CachePadded<Mutex<Removals>>,
+    evicted: Gauge,
+    #[cfg(feature = "__faults")]
+    carried: Mutex<Option<T>>,
+}
+
+/// Guarded by the mutex under which everything is removed.
+#[derive(Debug)]
+struct Removals {
+    /// Events evicted since the last batch was taken.
+    gap: u64,
+    /// Events evicted ever.
+    evicted: u64,
+}
+
+impl Removals {
+    fn count(&mut self, events: u64) {
+        self.gap += events;
+        self.evicted += events;
+    }
+}
+
+impl<T: Call> EvictingQueue<T> {
+    /// A queue of exactly `capacity` calls that, when full, evicts `burst` calls at once.
+    pub fn new(capacity: usize, burst: usize) -> Self {
+        EvictingQueue {
+            ring: ArrayQueue::new(capacity),
+            burst,
+            removals: CachePadded::new(Mutex::new(Removals { gap: 0, evicted: 0 })),
+            evicted: Gauge::new(),
+            #[cfg(feature = "__faults")]
+            carried: Mutex::new(None),
+        }
+    }
+
+    /// Puts `call` in, evicting the oldest calls if there is no room; victims go to `recycle`.
+    #[inline]
+    pub fn push(&self, call: T, recycle: impl FnMut(T)) {
+        if let Err(call) = self.ring.push(call) {
+            self.push_evicting(call, recycle);
+        }
+    }
+
+    #[cold]
+    fn push_evicting(&self, call: T, mut recycle: impl FnMut(T)) {
+        #[cfg(feature = "__faults")]
+        if faulty::accounts_outside() {
+            return self.push_accounting_outside(call, recycle);
+        }
+        let Some((mut removals, call)) = self.enter_or_push(call) else { return };
+        let mut call = Some(call);
+        let mut left = if self.burst > 1 { self.burst } else { 0 };
+        while let Some(own) = call.take() {
+            let mut victims = Chunk::new();
+            for _ in 0..left.min(CHUNK) {
+                left -= 1;
+                let Some(victim) = self.ring.pop() else {
+                    left = 0;
+                    break;
+                };
+                removals.count(victim.events());
+                victims.push(victim);
+            }
+            if left > 0 {
+                call = Some(own);
+            } else if let Some(victim) = self.ring.force_push(own) {
+                removals.count(victim.events());
+                victims.push(victim);
+            }
+            self.evicted.set(removals.evicted);
+            drop(removals);
+            victims.for_each(&mut recycle);
+            if call.is_none() {
+                return;
+            }
+            removals = self.removals.lock();
+        }
+    }
+
+    /// Enters the mutex, unless room comes first and `call` goes in after all.
+    fn enter_or_push(&self, mut call: T) -> Option<(MutexGuard<'_, Removals>, T)> {
+        let mut entered = self.removals.try_lock();
+        if entered.is_none() {
+            call = self.ring.push(call).err()?;
+            entered = Some(self.removals.lock());
+        }
+        let call = self.ring.push(call).err()?;
+        entered.map(|removals| (removals, call))
+    }
+
+    /// Moves the oldest calls into `batch`, which must be empty with room for `limits.events`, and returns the number of
+    /// events lost between the batch before and this one. An empty batch has no gap: what was lost stays to be told.
+    ///
+    /// Whatever is moved belongs to this batch; nothing may be kept for the next.
+    pub fn take(&self, limits: Limits, batch: &mut Vec<T>) -> u64 {
+        debug_assert!(batch.is_empty() && batch.capacity() as u64 >= limits.events);
+        #[cfg(feature = "__faults")]
+        if faulty::takes_wrongly() {
+            return self.take_wrongly(limits, batch);
+        }
+        let (mut events, mut bytes, mut gap) = (0, 0, 0);
+        loop {
+            let mut removals = self.removals.lock();
+            if removals.gap > 0 && !batch.is_empty() {
+                // Evicted since our last chunk, so younger than that and older than what is queued: the batch ends here.
+                return gap;
+            }
+            let before = batch.len();
+            while batch.len() - before < CHUNK && events + 2 <= limits.events && bytes < limits.bytes {
+                let Some(call) = self.ring.pop() else { break };
+                call.prefetch();
+                events += call.events();
+                bytes += call.bytes();
+                batch.push(call);
+            }
+            if !batch.is_empty() {
+                gap += std::mem::take(&mut removals.gap);
+            }
+            if batch.len() - before < CHUNK {
+                return gap;
+            }
+        }
+    }
+
+    /// Removes everything that is there and returns the number of events in it; the calls go to `recycle`.
+    pub fn drain(&self, mut recycle: impl FnMut(T)) -> u64 {
+        let mut events = 0;
+        loop {
+            let mut chunk = Chunk::new();
+            let removals = self.removals.lock();
+            while chunk.len < CHUNK {
+                let Some(call) = self.ring.pop() else { break };
+                events += call.events();
+                chunk.push(call);
+            }
+            drop(removals);
+            let more = chunk.len == CHUNK;
+            chunk.for_each(&mut recycle);
+            if !more {
+                return events;
+            }
+        }
+    }
+
+    /// Whether nothing is queued. Exact only if no producer is inside a push.
+    pub fn is_empty(&self) -> bool {
+        #[cfg(feature = "__faults")]
+        if self.carried.lock().is_some() {
+            return false;
+        }
+        self.ring.is_empty()
+    }
+
+    /// Calls queued now; stale as soon as it is read.
+    pub fn len(&self) -> usize {
+        self.ring.len()
+    }
+
+    /// Events evicted so far.
+    pub fn evicted(&self) -> u64 {
+        self.evicted.get()
+    }
+}
+
+/// What was removed under one hold of the mutex, so that it can be recycled after it.
+struct Chunk<T> {
+    calls: [Option<T>; CHUNK + 1],
+    len: usize,
+}
+
+impl<T> Chunk<T> {
+    fn new() -> Self {
+        Chunk { calls: [const { None }; CHUNK + 1], len: 0 }
+    }
+
+    fn push(&mut self, call: T) {
+        self.calls[self.len] = Some(call);
+        self.len += 1;
+    }
+
+    fn for_each(self, each: impl FnMut(T)) {
+        self.calls.into_iter().take(self.len).flatten().for_each(each);
+    }
+}

@@ -1,0 +1,120 @@
+//! Remove-all sweeps against the stores that race with them.
+//!
+//! Shards are swept one after another, so a store can land in a shard that was swept already; a `cleared` queued behind
+//! that `stored` would wipe it from every view. So a sweep registers its tenant before its first removal, and every
+//! `stored` of that tenant that is queued meanwhile interrupts it. Looking whether any came and queueing `cleared` happen
+//! under one mutex, and so do marking and queueing the first such `stored`; after that one the sweep is interrupted
+//! anyway and later ones need not wait.
+
+use crate::faults::fault;
+use crate::sync::{AtomicUsize, Mutex, Ordering};
+
+/// The sweeps that are running.
+#[derive(Debug)]
+pub struct SweepTable {
+    /// Sweeps registered. `Relaxed` everywhere: a sweep takes the lock of a shard after it registered, so a `stored` that
+    /// reads 0 under that lock either was queued before the sweep came by, or the lock has already shown it the 1.
+    active: AtomicUsize,
+    table: Mutex<Table>,
+}
+
+#[derive(Debug)]
+struct Table {
+    next: u64,
+    sweeps: Vec<Entry>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    id: u64,
+    tenant: Box<str>,
+    interrupted: bool,
+}
+
+/// A running sweep's registration. It has to go back to [`SweepTable::end`] or [`SweepTable::cancel`].
+#[derive(Debug)]
+pub struct SweepToken(u64);
+
+/// How a sweep ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SweepEnd<R> {
+    /// Nothing interrupted it; what queueing `cleared` came to.
+    Uninterrupted(R),
+    /// A `stored` of the tenant was queued while it ran.
+    Interrupted,
+}
+
+impl SweepTable {
+    /// No sweep is running.
+    pub fn new() -> Self {
+        SweepTable { active: AtomicUsize::new(0), table: Mutex::new(Table { next: 0, sweeps: Vec::new() }) }
+    }
+
+    /// Registers a sweep of `tenant`.
+    pub fn begin(&self, tenant: &str) -> SweepToken {
+        let mut table = self.table.lock();
+        let id = table.next;
+        table.next += 1;
+        table.sweeps.push(Entry { id, tenant: tenant.into(), interrupted: false });
+        self.active.fetch_add(1, Ordering::Relaxed);
+        SweepToken(id)
+    }
+
+    /// Queues a `stored` of `tenant` by `push`. Whether it is to be queued at all has been decided before: one that is
+    /// refused or suppressed interrupts nothing. Costs one relaxed load while no sweep runs.
+    #[inline]
+    pub fn store(&self, tenant: &str, push: impl FnOnce()) {
+        if self.active.load(Ordering::Relaxed) == 0 { push() } else { self.store_during_sweeps(tenant, push) }
+    }
+
+    #[cold]
+    fn store_during_sweeps(&self, tenant: &str, push: impl FnOnce()) {
+        let mut table = self.table.lock();
+        let mut interrupts = false;
+        for sweep in &mut table.sweeps {
+            if !sweep.interrupted && *sweep.tenant == *tenant {
+                sweep.interrupted = true;
+                interrupts = true;
+            }
+        }
+        if !interrupts {
+            drop(table);
+            return push();
+        }
+        // Under the mutex: a sweep that ends looks, and queues its `cleared`, wholly before or wholly after.
+        push();
+        drop(table);
+    }
+
+    /// Ends a sweep: unless a `stored` interrupted it, queues `cleared` by `push_cleared` in the same step.
+    pub fn end<R>(&self, token: SweepToken, push_cleared: impl FnOnce() -> R) -> SweepEnd<R> {
+        let mut table = self.table.lock();
+        let interrupted = self.deregister(&mut table, token);
+        if fault!(SweepChecksEarly) {
+            drop(table);
+            return if interrupted { SweepEnd::Interrupted } else { SweepEnd::Uninterrupted(push_cleared()) };
+        }
+        let end = if interrupted { SweepEnd::Interrupted } else { SweepEnd::Uninterrupted(push_cleared()) };
+        drop(table);
+        end
+    }
+
+    /// Deregisters a sweep that will not end.
+    pub fn cancel(&self, token: SweepToken) {
+        self.deregister(&mut self.table.lock(), token);
+    }
+
+    fn deregister(&self, table: &mut Table, SweepToken(id): SweepToken) -> bool {
+        self.active.fetch_sub(1, Ordering::Relaxed);
+        match table.sweeps.iter().position(|sweep| sweep.id == id) {
+            Some(at) => table.sweeps.swap_remove(at).interrupted,
+            None => true,
+        }
+    }
+}
+
+impl Default for SweepTable {
+    fn default() -> Self {
+        SweepTable::new()
+    }
+}

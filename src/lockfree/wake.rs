@@ -1,0 +1,159 @@
+//! Sleep, wake and stop: one word of state between the producers and the sender.
+//!
+//! A producer pushes, fences, and looks whether the sender says it is parked; the sender says it is parked, fences, and
+//! looks at the queue once more. The two fences are a pair: of the two looks, at least one sees the other side's write,
+//! so no wake-up is lost (I6), and while the sender is awake a producer pays a fence and a load and makes no system call.
+
+use crate::faults::fault;
+use crate::sync::{AtomicU32, Ordering, Thread, current, fence, park, park_timeout};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// The sender sleeps, or is about to, and wants to be unparked.
+const PARKED: u32 = 1;
+/// Stop has begun: calls are refused, the sender drains.
+const CLOSING: u32 = 2;
+/// The sender will not look at the queue again.
+const ENDED: u32 = 4;
+/// The sender died before its time.
+const DEAD: u32 = 8;
+
+/// Why calls are refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Closed {
+    /// Stopping or stopped.
+    Stopped,
+    /// The sender died.
+    SenderDead,
+}
+
+/// The word of state, and whom to wake.
+#[derive(Debug)]
+pub struct Wake {
+    state: AtomicU32,
+    sender: OnceLock<Thread>,
+    /// Set before CLOSING is, read after it was seen.
+    deadline: OnceLock<Option<Instant>>,
+}
+
+impl Wake {
+    /// Open, with no sender yet.
+    pub fn new() -> Self {
+        Wake { state: AtomicU32::new(0), sender: OnceLock::new(), deadline: OnceLock::new() }
+    }
+
+    /// Whether calls are taken. `Relaxed`: a call that races with stop may come out either way, and what it pushes is
+    /// accounted for by [`notify`](Self::notify).
+    #[inline]
+    pub fn check_open(&self) -> Result<(), Closed> {
+        let state = self.state.load(Ordering::Relaxed);
+        if state & (CLOSING | ENDED | DEAD) == 0 { Ok(()) } else { Err(why(state)) }
+    }
+
+    /// After a push: wakes the sender if it sleeps. `true` if the sender has ended, so that the caller has to drain.
+    #[inline]
+    pub fn notify(&self) -> bool {
+        // Orders the push before the load below. Pairs with the fence in `park` (then either the load sees PARKED, or
+        // that look at the queue sees the push) and with the one in `end` (either the load sees ENDED, or the sender's
+        // last drain sees the push). An acquire load would not do: it lets the push and the load change places.
+        if !fault!(NoProducerFence) {
+            fence(Ordering::SeqCst);
+        }
+        // Relaxed: the fence orders it, and nothing is read on the strength of it but the state itself.
+        let state = self.state.load(Ordering::Relaxed);
+        if state & PARKED != 0 {
+            self.unpark();
+        }
+        state & ENDED != 0
+    }
+
+    #[cold]
+    fn unpark(&self) {
+        // AcqRel: whoever takes PARKED away is the one to unpark, once. Acquire sees the sender's registration of itself,
+        // Release hands what this thread did before to the sender that reads the cleared flag.
+        if self.state.fetch_and(!PARKED, Ordering::AcqRel) & PARKED != 0 {
+            if let Some(sender) = self.sender.get() {
+                sender.unpark();
+            }
+        }
+    }
+
+    /// The calling thread is the sender from now on. To be called once, before it first parks.
+    pub fn register(&self) {
+        let first = self.sender.set(current()).is_ok();
+        debug_assert!(first, "two senders on one queue");
+    }
+
+    /// Parks the sender until a producer or stop wakes it, or `timeout` has passed; returns at once if `is_empty` says
+    /// that there is something to do. Returns early at will, like any park.
+    pub fn park(&self, timeout: Option<Duration>, is_empty: impl Fn() -> bool) {
+        // Relaxed on the way in: what the producers have to see is ordered by the fence.
+        self.state.fetch_or(PARKED, Ordering::Relaxed);
+        // Orders "I am parked" before the look at the queue. Pairs with the fence in `notify`.
+        if !fault!(NoSenderFence) {
+            fence(Ordering::SeqCst);
+        }
+        if fault!(ParkWithoutRecheck) || is_empty() {
+            // Acquire: sees what the thread that cleared PARKED, or set CLOSING, did before.
+            while self.state.load(Ordering::Acquire) & (PARKED | CLOSING) == PARKED {
+                match timeout {
+                    None => park(),
+                    Some(timeout) => {
+                        park_timeout(timeout);
+                        break;
+                    }
+                }
+            }
+        }
+        // Relaxed: whoever sees the flag gone has nothing to read on the strength of it.
+        self.state.fetch_and(!PARKED, Ordering::Relaxed);
+    }
+
+    /// Begins to stop: calls are refused from now on, and the sender drains until `deadline` (`None`: for as long as it
+    /// takes). `false` if that had begun before.
+    pub fn close(&self, deadline: Option<Instant>) -> bool {
+        let first = self.deadline.set(deadline).is_ok();
+        if first {
+            // AcqRel: Release hands the deadline to the sender; Acquire for the sender's registration.
+            let before = self.state.fetch_or(CLOSING, Ordering::AcqRel);
+            if before & PARKED != 0 {
+                self.unpark();
+            }
+        }
+        first
+    }
+
+    /// Whether stop has begun. Acquire: the deadline is read after it.
+    pub fn is_closing(&self) -> bool {
+        self.state.load(Ordering::Acquire) & CLOSING != 0
+    }
+
+    /// When stop wants to be done; `None` before it has begun or if it has no deadline.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.deadline.get().copied().flatten()
+    }
+
+    /// The sender will look at the queue once more and then never again.
+    pub fn end(&self) {
+        // Release: whoever drains after it sees what the sender did before.
+        self.state.fetch_or(ENDED, Ordering::Release);
+        // Orders ENDED before that last look. Pairs with the fence in `notify`.
+        fence(Ordering::SeqCst);
+    }
+
+    /// The sender died: calls are refused from now on.
+    pub fn die(&self) {
+        self.state.fetch_or(DEAD, Ordering::Release);
+    }
+}
+
+impl Default for Wake {
+    fn default() -> Self {
+        Wake::new()
+    }
+}
+
+#[cold]
+fn why(state: u32) -> Closed {
+    if state & DEAD != 0 { Closed::SenderDead } else { Closed::Stopped }
+}

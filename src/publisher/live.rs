@@ -1,0 +1,318 @@
+//! A publisher that publishes: the pipe, its encoder, and the sender's thread.
+
+use super::transport::{MessageSink, Opened, Transport};
+use crate::config::Config;
+use crate::error::StartError;
+use crate::event::{MediaSet, Object, Outcome, Refusal, tenant_or_default};
+use crate::lockfree::{Closed, EvictingQueue, Limits, Pipe, Pool, SweepEnd, SweepTable, SweepToken};
+use crate::sender::{Pace, Sender, Tally};
+use crate::status::{Status, StopReport};
+use crate::sync::Counter;
+use crate::wire::encode::{Context, EncodedCall, Encoder};
+use crate::wire::frame::Frame;
+use crate::wire::message::PayloadWriter;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Buffers the pool keeps beyond those of a full queue and a batch: callers hold one each for the length of a call.
+const CALLERS: usize = 64;
+
+/// What callers and the sender's thread share.
+#[derive(Debug)]
+struct Shared {
+    pipe: Pipe<Frame>,
+    tally: Tally,
+    closed: Mutex<bool>,
+    closed_changed: Condvar,
+}
+
+impl Shared {
+    fn closed(&self) -> MutexGuard<'_, bool> {
+        self.closed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until socket and context are gone, no longer than `until`; says whether they are.
+    fn wait_closed(&self, until: Option<Instant>) -> bool {
+        let mut closed = self.closed();
+        while !*closed {
+            closed = match until.map(|until| until.saturating_duration_since(Instant::now())) {
+                None => self.closed_changed.wait(closed).unwrap_or_else(PoisonError::into_inner),
+                Some(Duration::ZERO) => return false,
+                Some(left) => self.closed_changed.wait_timeout(closed, left).unwrap_or_else(PoisonError::into_inner).0,
+            };
+        }
+        true
+    }
+}
+
+/// A started publisher.
+#[derive(Debug)]
+pub(super) struct Live {
+    shared: Arc<Shared>,
+    encoder: Encoder,
+    sweeps: SweepTable,
+    emit_object_key: bool,
+    max_event_bytes: usize,
+    skipped: Counter,
+    refused: Counter,
+    endpoint: String,
+    send_hwm: u64,
+    queue_capacity: usize,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    process: u32,
+}
+
+impl Live {
+    /// Starts the sender's thread, which opens its transport by `open`.
+    pub(super) fn start(
+        config: &Config,
+        open: impl FnOnce() -> Result<Opened, StartError> + Send + 'static,
+    ) -> Result<Live, StartError> {
+        let burst = config.eviction_burst.min(config.queue_capacity);
+        let shared = Arc::new(Shared {
+            pipe: Pipe::new(
+                EvictingQueue::new(config.queue_capacity, burst),
+                Pool::new(config.queue_capacity + config.max_batch_events + CALLERS, config.retain_bytes),
+            ),
+            tally: Tally::new(),
+            closed: Mutex::new(false),
+            closed_changed: Condvar::new(),
+        });
+        let pace = Pace {
+            limits: Limits { events: config.max_batch_events as u64, bytes: config.max_batch_bytes },
+            wait: config.wait_strategy,
+            heartbeat: config.heartbeat_interval,
+        };
+        let payload = PayloadWriter::new(config.dp_rank);
+        let linger = config.linger;
+        let (tell, told) = sync_channel(1);
+        let thread = std::thread::Builder::new()
+            .name("kv-events".into())
+            .spawn({
+                let shared = Arc::clone(&shared);
+                move || {
+                    let _closed = SayClosed(&shared);
+                    if let Some(transport) = open_and_tell(open, &tell) {
+                        send_until_stopped(&shared, MessageSink::new(transport, payload), pace, linger);
+                    }
+                }
+            })
+            .map_err(StartError::Thread)?;
+        let opened = told
+            .recv()
+            .unwrap_or_else(|_| Err(StartError::Thread(std::io::Error::other("it ended before the socket was open"))));
+        let (endpoint, send_hwm) = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                // Nothing is left behind: the thread has let go of whatever it had opened.
+                let _ = thread.join();
+                return Err(error);
+            }
+        };
+        Ok(Live {
+            shared,
+            encoder: Encoder::new(&Context {
+                model_name: &config.model_name,
+                block_size: config.block_size,
+                additional_salt: &config.additional_salt,
+                lora_name: &config.lora_name,
+                backend_id: &config.backend_id,
+                dp_rank: config.dp_rank,
+                legacy: config.emit_legacy_compat,
+            }),
+            sweeps: SweepTable::new(),
+            emit_object_key: config.emit_object_key,
+            max_event_bytes: config.max_event_bytes,
+            skipped: Counter::new(),
+            refused: Counter::new(),
+            endpoint,
+            send_hwm,
+            queue_capacity: config.queue_capacity,
+            thread: Mutex::new(Some(thread)),
+            process: std::process::id(),
+        })
+    }
+
+    #[inline]
+    pub(super) fn object_call(&self, object: &Object<'_>, removed: MediaSet, stored: MediaSet) -> Outcome {
+        let events = (removed.len() + stored.len()) as u8;
+        if events == 0 {
+            return Outcome::Nothing;
+        }
+        if !self.emit_object_key || object.key.is_empty() {
+            self.skipped.add(events.into());
+            return Outcome::Suppressed { events };
+        }
+        let call = self.encoder.object_call(object, removed, stored);
+        if let Err(refusal) = self.check(&call) {
+            return self.refuse(refusal, events);
+        }
+        let frame = self.encode(&call);
+        if stored.is_empty() {
+            self.shared.pipe.push(frame);
+        } else {
+            self.sweeps.store(tenant_or_default(object.tenant), || self.shared.pipe.push(frame));
+        }
+        Outcome::Accepted { events }
+    }
+
+    pub(super) fn cleared(&self, tenant: &str) -> Outcome {
+        let call = self.encoder.cleared_call(tenant);
+        if let Err(refusal) = self.check(&call) {
+            return self.refuse(refusal, 1);
+        }
+        self.shared.pipe.push(self.encode(&call));
+        Outcome::Accepted { events: 1 }
+    }
+
+    pub(super) fn begin_sweep(&self, tenant: &str) -> SweepToken {
+        self.sweeps.begin(tenant_or_default(tenant))
+    }
+
+    pub(super) fn cancel_sweep(&self, token: SweepToken) {
+        self.sweeps.cancel(token);
+    }
+
+    /// Queues `cleared` unless a `stored` interrupted the sweep.
+    pub(super) fn end_sweep(&self, token: SweepToken, tenant: &str) -> Option<Outcome> {
+        match self.sweeps.end(token, || self.cleared(tenant)) {
+            SweepEnd::Uninterrupted(outcome) => Some(outcome),
+            SweepEnd::Interrupted => None,
+        }
+    }
+
+    #[inline]
+    fn check(&self, call: &EncodedCall<'_>) -> Result<(), Refusal> {
+        self.shared.pipe.check_open().map_err(|closed| match closed {
+            Closed::Stopped => Refusal::Stopped,
+            Closed::SenderDead => Refusal::SenderDead,
+        })?;
+        let bytes = call.largest_event();
+        if bytes > self.max_event_bytes { Err(Refusal::TooLarge { bytes }) } else { Ok(()) }
+    }
+
+    #[cold]
+    pub(super) fn refuse(&self, refusal: Refusal, events: u8) -> Outcome {
+        self.refused.add(events.into());
+        Outcome::Refused(refusal)
+    }
+
+    #[inline]
+    fn encode(&self, call: &EncodedCall<'_>) -> Frame {
+        let mut frame = self.shared.pipe.take_buffer().unwrap_or_else(|| Frame::with_room(call.len()));
+        call.write(&mut frame);
+        frame
+    }
+
+    pub(super) fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+
+    pub(super) fn status(&self) -> Status {
+        let Shared { pipe, tally, .. } = &*self.shared;
+        let (evicted, failed, abandoned) = (pipe.queue().evicted(), tally.failed.get(), pipe.abandoned());
+        let reason = tally.cause_of_death.get().cloned();
+        Status {
+            enabled: true,
+            healthy: reason.is_none(),
+            unhealthy_reason: reason,
+            bound_endpoint: Some(self.endpoint.clone()),
+            keys_suppressed: !self.emit_object_key,
+            published_batches: tally.messages.get(),
+            published_events: tally.events.get(),
+            published_bytes: tally.bytes.get(),
+            dropped_events: evicted + failed + abandoned,
+            evicted_events: evicted,
+            failed_events: failed,
+            abandoned_events: abandoned,
+            skipped_keyless_events: self.skipped.get(),
+            refused_events: self.refused.get(),
+            last_sequence: tally.sequence.get(),
+            queue_length: tally.queue_length.get(),
+            queue_high_water: tally.queue_high_water.get(),
+            queue_capacity: self.queue_capacity as u64,
+            send_hwm: self.send_hwm,
+            pool_idle: pipe.pool().idle() as u64,
+            pool_misses: pipe.pool().misses(),
+            pool_freed: pipe.pool().freed(),
+        }
+    }
+
+    pub(super) fn stop(&self, deadline: Duration) -> StopReport {
+        let until = Instant::now().checked_add(deadline);
+        // A forked child has no sender thread to wait for, and the parent's is none of its business.
+        let closed = self.is_own() && {
+            self.shared.pipe.close(until);
+            self.shared.wait_closed(until)
+        };
+        if closed {
+            let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(thread) = thread {
+                let _ = thread.join();
+            }
+        }
+        StopReport { published: self.shared.tally.events.get(), abandoned: self.shared.pipe.abandoned(), closed }
+    }
+
+    /// Whether this is the process that started the publisher.
+    pub(super) fn is_own(&self) -> bool {
+        self.process == std::process::id()
+    }
+}
+
+/// Opens the transport and tells the starting thread; `None` if there is nothing to send through, or nobody to send for.
+fn open_and_tell(
+    open: impl FnOnce() -> Result<Opened, StartError>,
+    tell: &SyncSender<Result<(String, u64), StartError>>,
+) -> Option<Box<dyn Transport>> {
+    match open() {
+        Ok(opened) => tell.send(Ok((opened.endpoint, opened.send_hwm))).is_ok().then_some(opened.transport),
+        Err(error) => {
+            let _ = tell.send(Err(error));
+            None
+        }
+    }
+}
+
+/// The sender thread's life, and what it leaves in order if it dies.
+fn send_until_stopped(shared: &Shared, sink: MessageSink, pace: Pace, linger: Duration) {
+    #[cfg(feature = "zmq")]
+    crate::os::prefer_callers();
+    let mut sender = Sender::new(&shared.pipe, &shared.tally, sink, pace);
+    let cause = match catch_unwind(AssertUnwindSafe(|| sender.run())) {
+        Ok(Ok(())) => None,
+        Ok(Err(cause)) => Some(cause),
+        Err(panic) => Some(format!("it panicked: {}", panic_text(&*panic))),
+    };
+    if let Some(cause) = cause {
+        log::error!("kv-events: the sender died, nothing more is published: {cause}");
+        sender.bury(cause);
+    }
+    let mut transport = sender.into_sink().transport;
+    let linger = match shared.pipe.deadline() {
+        // A little of what is left stays for closing itself.
+        Some(deadline) => linger.min(deadline.saturating_duration_since(Instant::now()).mul_f64(0.9)),
+        None => linger,
+    };
+    transport.set_linger(linger);
+    drop(transport);
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("for a reason it did not put in words")
+}
+
+/// Says that the thread has let go of everything, however it ends.
+struct SayClosed<'a>(&'a Shared);
+
+impl Drop for SayClosed<'_> {
+    fn drop(&mut self) {
+        *self.0.closed() = true;
+        self.0.closed_changed.notify_all();
+    }
+}

@@ -1,0 +1,213 @@
+//! The publisher: what a master calls.
+
+#[cfg(not(any(feature = "zmq", feature = "__internals")))]
+mod absent;
+#[cfg(any(feature = "zmq", feature = "__internals"))]
+mod live;
+mod sweep;
+#[cfg(any(feature = "zmq", feature = "__internals"))]
+pub mod transport;
+
+#[cfg(not(any(feature = "zmq", feature = "__internals")))]
+use absent::{Live, SweepToken};
+#[cfg(any(feature = "zmq", feature = "__internals"))]
+use {crate::lockfree::SweepToken, live::Live};
+
+use crate::config::Config;
+use crate::error::StartError;
+use crate::event::{Before, MediaSet, Medium, Object, Outcome};
+use crate::status::{Status, StopReport};
+use std::time::Duration;
+pub use sweep::{Sweep, SweepOutcome};
+
+/// How long dropping a publisher that was not stopped may take.
+pub const DROP_DEADLINE: Duration = Duration::from_secs(1);
+
+/// Publishes a master's KV-cache events.
+///
+/// It is shared by reference: every method takes `&self`, from any number of threads, under any lock. A call copies the
+/// event's bytes and never waits for a socket, a subscriber, or room in the queue: when the queue is full the oldest call
+/// is evicted, and a sequence gap tells subscribers where. The one thing a call may wait for is another thread's short
+/// critical section: when the queue is full, a few removals; for a `stored`, the end of a remove-all sweep of its tenant.
+/// Such a section is well under a microsecond of work, but a scheduler that stops the thread inside it makes the others
+/// wait until it runs again.
+///
+/// The events of one call travel in one message, in order, and are lost together or not at all. Events of one thread keep
+/// their order.
+///
+/// ```
+/// use kv_events::{Before, Config, MediaSet, Object, Publisher};
+/// use std::time::Duration;
+///
+/// let publisher = Publisher::start(Config::new("tcp://127.0.0.1:0", "master-0"))?;
+/// let object = Object::new("tenant-a", "model/block/42").in_group("batch-7");
+///
+/// publisher.committed(&object, MediaSet::CPU); // a Put: `stored` on cpu
+/// let before = Before::mutation(MediaSet::CPU); // taken before the metadata changes
+/// publisher.changed(&object, before, MediaSet::DISK); // an offload: `removed` from cpu, `stored` on disk
+/// publisher.removed(&object, Before::mutation(MediaSet::DISK)); // a Remove
+///
+/// let report = publisher.stop(Duration::from_secs(5));
+/// # #[cfg(feature = "zmq")]
+/// assert!(report.closed && report.published == 4);
+/// # Ok::<(), kv_events::StartError>(())
+/// ```
+#[derive(Debug)]
+pub struct Publisher {
+    live: Option<Live>,
+}
+
+impl Publisher {
+    /// Starts a publisher: binds the socket and starts the sender thread. With `enabled` false, or built without the
+    /// feature `zmq`, nothing is opened and every call does nothing.
+    ///
+    /// # Errors
+    ///
+    /// Says which setting is wrong, or names the endpoint and why it cannot be bound; nothing is left behind.
+    pub fn start(config: Config) -> Result<Publisher, StartError> {
+        config.validate()?;
+        if !config.enabled {
+            if !config.bind_endpoint.is_empty() || !config.backend_id.is_empty() {
+                log::warn!("kv-events: there are settings, but enable_kv_events is false: nothing is published");
+            }
+            return Ok(Publisher::disabled());
+        }
+        #[cfg(feature = "zmq")]
+        {
+            let options = crate::socket::SocketOptions {
+                endpoint: config.bind_endpoint.clone(),
+                send_hwm: i32::try_from(config.send_hwm).unwrap_or(i32::MAX),
+                linger: config.linger,
+            };
+            Self::start_with(config, move || crate::socket::open(&options))
+        }
+        #[cfg(not(feature = "zmq"))]
+        {
+            log::warn!("kv-events: built without the feature `zmq`: nothing is published");
+            Ok(Publisher::disabled())
+        }
+    }
+
+    /// Starts a publisher on a transport of the caller's, opened on the sender's thread.
+    #[cfg(any(feature = "zmq", feature = "__internals"))]
+    #[doc(hidden)]
+    pub fn start_with(
+        config: Config,
+        open: impl FnOnce() -> Result<transport::Opened, StartError> + Send + 'static,
+    ) -> Result<Publisher, StartError> {
+        config.validate()?;
+        if !config.emit_object_key {
+            log::warn!(
+                "kv-events: kv_events_emit_object_key=false silences every stored and removed event; only cleared is sent"
+            );
+        }
+        Ok(Publisher { live: Some(Live::start(&config, open)?) })
+    }
+
+    /// A publisher that publishes nothing, for masters that hold one in any case.
+    pub const fn disabled() -> Publisher {
+        Publisher { live: None }
+    }
+
+    /// Whether it publishes at all.
+    pub const fn is_enabled(&self) -> bool {
+        self.live.is_some()
+    }
+
+    /// The endpoint really bound (the port, if 0 or `*` was asked for); `None` if disabled.
+    pub fn bound_endpoint(&self) -> Option<&str> {
+        self.live.as_ref().map(Live::endpoint)
+    }
+
+    /// A value was committed (Put, Upsert, BatchPut): `stored` for every medium it is readable on now, whether or not it
+    /// was before.
+    #[inline]
+    pub fn committed(&self, object: &Object<'_>, media_now: MediaSet) -> Outcome {
+        self.object_call(object, MediaSet::EMPTY, media_now)
+    }
+
+    /// An object's replicas changed (copy, move, offload, promotion, replica clear, eviction, stale handles): `removed`
+    /// for the media that went, `stored` for those that came, nothing for the rest.
+    #[inline]
+    pub fn changed(&self, object: &Object<'_>, before: Before, media_now: MediaSet) -> Outcome {
+        let before = before.spend();
+        self.object_call(object, before.minus(media_now), media_now.minus(before))
+    }
+
+    /// An object was removed, or its old value became unreadable under an Upsert: `removed` for every medium.
+    #[inline]
+    pub fn removed(&self, object: &Object<'_>, before: Before) -> Outcome {
+        self.object_call(object, before.spend(), MediaSet::EMPTY)
+    }
+
+    /// One `stored` on one medium, for masters that work out the difference themselves.
+    #[inline]
+    pub fn stored_on(&self, object: &Object<'_>, medium: Medium) -> Outcome {
+        self.object_call(object, MediaSet::EMPTY, medium.into())
+    }
+
+    /// One `removed` from one medium, for masters that work out the difference themselves.
+    #[inline]
+    pub fn removed_from(&self, object: &Object<'_>, medium: Medium) -> Outcome {
+        self.object_call(object, medium.into(), MediaSet::EMPTY)
+    }
+
+    /// One `cleared`: everything of the tenant is gone from every medium. `""` is the tenant `default`.
+    ///
+    /// **Nothing guards it.** A `stored` that another thread publishes just before it is wiped from every view although
+    /// the object is there. To remove everything shard by shard use [`sweep`](Self::sweep), which looks out for that.
+    pub fn cleared(&self, tenant: &str) -> Outcome {
+        match &self.live {
+            Some(live) => live.cleared(tenant),
+            None => Outcome::Disabled,
+        }
+    }
+
+    /// Begins to remove everything of a tenant; see [`Sweep`]. `""` is the tenant `default`.
+    pub fn sweep(&self, tenant: &str) -> Sweep<'_> {
+        Sweep::begin(self, tenant)
+    }
+
+    /// How the publisher is doing. Takes no lock that a call could be waiting for.
+    pub fn status(&self) -> Status {
+        match &self.live {
+            Some(live) => live.status(),
+            None => Status { healthy: true, ..Status::default() },
+        }
+    }
+
+    /// Stops: calls are refused from now on, what was accepted is sent, then the socket lingers, all within `deadline`.
+    /// What could not be sent is counted as abandoned. Never hangs: if the socket is not closed by then, the sender thread
+    /// closes it when it can, and the report says so.
+    ///
+    /// A second stop changes nothing; it waits, within its own deadline, for the first to end, and reports again. The
+    /// publisher cannot be started again; start another.
+    pub fn stop(&self, deadline: Duration) -> StopReport {
+        match &self.live {
+            Some(live) => live.stop(deadline),
+            None => StopReport { closed: true, ..StopReport::default() },
+        }
+    }
+
+    #[inline]
+    fn object_call(&self, object: &Object<'_>, removed: MediaSet, stored: MediaSet) -> Outcome {
+        match &self.live {
+            Some(live) => live.object_call(object, removed, stored),
+            None => Outcome::Disabled,
+        }
+    }
+}
+
+/// Stops with [`DROP_DEADLINE`], unless it was stopped before. In a forked child nothing is stopped, waited for or closed:
+/// all of that is the parent's.
+impl Drop for Publisher {
+    fn drop(&mut self) {
+        if let Some(live) = self.live.take() {
+            if live.is_own() {
+                let _ = live.stop(DROP_DEADLINE);
+            } else {
+                std::mem::forget(live);
+            }
+        }
+    }
+}

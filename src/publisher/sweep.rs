@@ -1,0 +1,87 @@
+//! Removing everything of a tenant, and saying so only if it is true.
+
+use super::{Publisher, SweepToken};
+use crate::event::{Before, Object, Outcome, tenant_or_default};
+
+/// A remove-all sweep over one tenant, which decides for itself whether it may end in `cleared`.
+///
+/// Begin it ([`Publisher::sweep`]) before the first removal, then take every lock under which the tenant can store,
+/// one shard after another; tell it of every object that was [removed](Sweep::removed) and of every one that was
+/// [skipped](Sweep::skipped); then [finish](Sweep::finish) it. It sends one `cleared` if at least one object was removed,
+/// none was skipped, and no `stored` of the tenant was published meanwhile, which the `cleared` would wipe from every
+/// view. The removals are sent as they come, so without a `cleared` all has been said as well.
+///
+/// A sweep that is dropped unfinished sends no `cleared`. Two sweeps of one tenant do not know of each other.
+#[derive(Debug)]
+#[must_use = "a sweep that is dropped sends no `cleared`; call `finish`"]
+pub struct Sweep<'p> {
+    publisher: &'p Publisher,
+    tenant: Box<str>,
+    token: Option<SweepToken>,
+    removed_any: bool,
+    skipped_any: bool,
+}
+
+/// How a sweep ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SweepOutcome {
+    /// Everything was removed; what the `cleared` came to.
+    Cleared(Outcome),
+    /// The tenant held nothing: no `cleared`.
+    NothingRemoved,
+    /// At least one object was skipped: no `cleared`.
+    Skipped,
+    /// Something of the tenant was stored meanwhile: no `cleared`.
+    Interrupted,
+}
+
+impl<'p> Sweep<'p> {
+    pub(super) fn begin(publisher: &'p Publisher, tenant: &str) -> Self {
+        let token = publisher.live.as_ref().map(|live| live.begin_sweep(tenant));
+        let tenant = tenant_or_default(tenant).into();
+        Sweep { publisher, tenant, token, removed_any: false, skipped_any: false }
+    }
+
+    /// An object was removed: sends `removed` for every medium it was readable on. A removal that is suppressed for want
+    /// of a key, or that was readable nowhere, counts as one all the same.
+    ///
+    /// An object of another tenant is published, and counts for nothing here.
+    pub fn removed(&mut self, object: &Object<'_>, before: Before) -> Outcome {
+        if tenant_or_default(object.tenant) == &*self.tenant {
+            self.removed_any = true;
+        }
+        self.publisher.removed(object, before)
+    }
+
+    /// An object was left where it is, for whatever reason: leased, a replica incomplete, a task pending, an oplog slot or
+    /// append that failed.
+    pub fn skipped(&mut self) {
+        self.skipped_any = true;
+    }
+
+    /// Ends the sweep, with a `cleared` if one is due.
+    pub fn finish(mut self) -> SweepOutcome {
+        if self.skipped_any {
+            return SweepOutcome::Skipped;
+        }
+        if !self.removed_any {
+            return SweepOutcome::NothingRemoved;
+        }
+        match (&self.publisher.live, self.token.take()) {
+            (Some(live), Some(token)) => match live.end_sweep(token, &self.tenant) {
+                Some(outcome) => SweepOutcome::Cleared(outcome),
+                None => SweepOutcome::Interrupted,
+            },
+            _ => SweepOutcome::Cleared(Outcome::Disabled),
+        }
+    }
+}
+
+impl Drop for Sweep<'_> {
+    fn drop(&mut self) {
+        if let (Some(live), Some(token)) = (&self.publisher.live, self.token.take()) {
+            live.cancel_sweep(token);
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! The sender: takes batches from the pipe, numbers them, hands them to a sink, and keeps account of what became of them.
+//!
+//! A message that was sent takes one number; every lost event takes one more. So a message that follows `gap` lost events
+//! is numbered `last + 1 + gap`, and a failed message of k events takes k numbers.
+
+use crate::config::WaitStrategy;
+use crate::lockfree::{Call, Limits, Pipe};
+use crate::sync::Gauge;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// How long an empty batch that failed is left alone.
+const RETRY_AFTER: Duration = Duration::from_millis(100);
+
+/// Where messages go.
+pub trait Sink<T> {
+    /// Sends one message; an empty batch is one too. Never waits. Returns the bytes of payload.
+    fn send(&mut self, sequence: u64, batch: &[T]) -> Result<usize, SendError>;
+}
+
+/// Why a message was not sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SendError {
+    /// Nothing of it left; the next one may.
+    Failed(String),
+    /// The sink cannot be used any more: part of the message may have left, or the socket is gone.
+    Broken(String),
+}
+
+/// The sender's account, written by it alone and read by anyone.
+#[derive(Debug)]
+pub struct Tally {
+    /// Messages sent.
+    pub messages: Gauge,
+    /// Events in them.
+    pub events: Gauge,
+    /// Bytes of payload in them.
+    pub bytes: Gauge,
+    /// Events in messages that failed.
+    pub failed: Gauge,
+    /// The last number used up.
+    pub sequence: Gauge,
+    /// Calls in the queue when last looked.
+    pub queue_length: Gauge,
+    /// The most calls seen in the queue.
+    pub queue_high_water: Gauge,
+    /// What the sender died of.
+    pub cause_of_death: OnceLock<String>,
+}
+
+impl Tally {
+    /// Nothing sent yet.
+    pub fn new() -> Self {
+        Tally {
+            messages: Gauge::new(),
+            events: Gauge::new(),
+            bytes: Gauge::new(),
+            failed: Gauge::new(),
+            sequence: Gauge::new(),
+            queue_length: Gauge::new(),
+            queue_high_water: Gauge::new(),
+            cause_of_death: OnceLock::new(),
+        }
+    }
+}
+
+impl Default for Tally {
+    fn default() -> Self {
+        Tally::new()
+    }
+}
+
+/// What the sender has to know of the settings.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// How much a message carries.
+    pub limits: Limits,
+    /// What to do when there is nothing to send.
+    pub wait: WaitStrategy,
+    /// An empty batch is sent when nothing was for so long; zero for never.
+    pub heartbeat: Duration,
+}
+
+/// The sending end of a pipe.
+#[derive(Debug)]
+pub struct Sender<'a, T, S> {
+    pipe: &'a Pipe<T>,
+    tally: &'a Tally,
+    sink: S,
+    pace: Pace,
+    batch: Vec<T>,
+    /// Events in `batch` that no counter has yet.
+    unsettled: u64,
+    /// The last number used up.
+    last: u64,
+    /// The last thing that happened was a loss, and no message has told of it.
+    untold: bool,
+    retry_at: Option<Instant>,
+    next_heartbeat: Option<Instant>,
+    napped: bool,
+}
+
+impl<'a, T: Call, S: Sink<T>> Sender<'a, T, S> {
+    /// A sender that has sent nothing.
+    pub fn new(pipe: &'a Pipe<T>, tally: &'a Tally, sink: S, pace: Pace) -> Self {
+        let mut sender = Sender {
+            pipe,
+            tally,
+            sink,
+            pace,
+            batch: Vec::with_capacity(pace.limits.events as usize),
+            unsettled: 0,
+            last: 0,
+            untold: false,
+            retry_at: None,
+            next_heartbeat: None,
+            napped: false,
+        };
+        sender.schedule_heartbeat();
+        sender
+    }
+
+    /// Sends until stop has been asked for and all is drained, or its deadline has passed; what is left then is counted
+    /// as abandoned. To be called once, on the sender's thread.
+    ///
+    /// # Errors
+    ///
+    /// What the sender has to die of. [`bury`](Self::bury) has to be called then, and after a panic.
+    pub fn run(&mut self) -> Result<(), String> {
+        self.pipe.register_sender();
+        while !self.is_overdue() {
+            if self.send_batch()? {
+                self.napped = false;
+            } else if self.untold && self.retry_at.is_none_or(|at| at <= Instant::now()) {
+                self.send_empty()?;
+            } else if self.pipe.is_closing() {
+                break;
+            } else if self.next_heartbeat.is_some_and(|at| at <= Instant::now()) {
+                self.send_empty()?;
+            } else {
+                self.wait();
+            }
+        }
+        self.pipe.end();
+        // Calls that raced with stop: those that did not see the end are here, those that did look after themselves.
+        if !crate::faults::fault!(StopForgetsDrain) {
+            while !self.is_overdue() && self.send_batch()? {}
+            self.pipe.abandon();
+        }
+        if self.untold && !self.is_overdue() {
+            self.send_empty()?;
+        }
+        Ok(())
+    }
+
+    /// Settles what a dead sender leaves: the batch in its hands has failed, the queue is abandoned, calls are refused.
+    pub fn bury(&mut self, cause: String) {
+        let unsettled = self.unsettled;
+        self.fail(self.last + 1, unsettled);
+        self.pipe.recycle(&mut self.batch);
+        // Before calls are refused, so that whoever is refused finds the reason.
+        let _ = self.tally.cause_of_death.set(cause);
+        self.pipe.die();
+    }
+
+    /// The sink, to be closed.
+    pub fn into_sink(self) -> S {
+        self.sink
+    }
+
+    /// Takes what is there and sends it; `false` if there was nothing.
+    fn send_batch(&mut self) -> Result<bool, String> {
+        let gap = self.pipe.take(self.pace.limits, &mut self.batch);
+        self.sample_queue();
+        if self.batch.is_empty() {
+            return Ok(false);
+        }
+        let events = self.batch.iter().map(Call::events).sum();
+        let sequence = self.last + 1 + gap;
+        // The gap is ours from here on, whatever happens next.
+        self.last += gap;
+        self.unsettled = events;
+        let outcome = self.sink.send(sequence, &self.batch);
+        match &outcome {
+            Ok(bytes) => self.sent(sequence, events, *bytes),
+            Err(_) => self.fail(sequence, events),
+        }
+        self.pipe.recycle(&mut self.batch);
+        match outcome {
+            Err(SendError::Broken(cause)) => Err(cause),
+            Ok(_) | Err(SendError::Failed(_)) => Ok(true),
+        }
+    }
+
+    /// Sends a message without events: it tells of what was lost last, or that the publisher is alive. One that fails
+    /// takes no number and leaves all as it was.
+    fn send_empty(&mut self) -> Result<(), String> {
+        match self.sink.send(self.last + 1, &[]) {
+            Ok(bytes) => self.sent(self.last + 1, 0, bytes),
+            Err(SendError::Failed(_)) => {
+                self.retry_at = Some(Instant::now() + RETRY_AFTER);
+                self.schedule_heartbeat();
+            }
+            Err(SendError::Broken(cause)) => return Err(cause),
+        }
+        Ok(())
+    }
+
+    fn sent(&mut self, sequence: u64, events: u64, bytes: usize) {
+        self.unsettled = 0;
+        self.last = sequence;
+        self.untold = false;
+        self.retry_at = None;
+        self.tally.sequence.set(sequence);
+        self.tally.messages.add(1);
+        self.tally.bytes.add(bytes as u64);
+        self.tally.events.add(events);
+        self.schedule_heartbeat();
+    }
+
+    fn fail(&mut self, sequence: u64, events: u64) {
+        if events == 0 {
+            return;
+        }
+        self.unsettled = 0;
+        self.last = sequence + events - 1;
+        self.untold = true;
+        self.tally.sequence.set(self.last);
+        self.tally.failed.add(events);
+    }
+
+    fn wait(&mut self) {
+        let timeout = [self.retry_at.filter(|_| self.untold), self.next_heartbeat]
+            .into_iter()
+            .flatten()
+            .min()
+            .map(|at| at.saturating_duration_since(Instant::now()));
+        let at_most = |pause: Duration| timeout.map_or(pause, |timeout| timeout.min(pause));
+        match self.pace.wait {
+            WaitStrategy::Nap(nap) if !self.napped => {
+                self.napped = true;
+                std::thread::sleep(at_most(nap));
+            }
+            WaitStrategy::Nap(_) | WaitStrategy::Park => {
+                self.napped = false;
+                self.pipe.park(timeout);
+            }
+            WaitStrategy::Poll(interval) => std::thread::sleep(at_most(interval)),
+            WaitStrategy::Spin => (0..64).for_each(|_| std::hint::spin_loop()),
+        }
+    }
+
+    fn sample_queue(&self) {
+        let length = self.pipe.queue().len() as u64;
+        self.tally.queue_length.set(length);
+        let before = length + self.batch.len() as u64;
+        if before > self.tally.queue_high_water.get() {
+            self.tally.queue_high_water.set(before);
+        }
+    }
+
+    fn schedule_heartbeat(&mut self) {
+        if !self.pace.heartbeat.is_zero() {
+            self.next_heartbeat = Instant::now().checked_add(self.pace.heartbeat);
+        }
+    }
+
+    /// Whether stop's deadline has passed.
+    fn is_overdue(&self) -> bool {
+        self.pipe.is_closing() && self.pipe.deadline().is_some_and(|deadline| deadline <= Instant::now())
+    }
+}

@@ -1,0 +1,181 @@
+//! The PUB socket: the only file of the publisher that knows ZeroMQ.
+
+use crate::endpoint::{self, Endpoint};
+use crate::error::{EndpointError, StartError};
+use crate::publisher::transport::{Opened, Transport};
+use crate::sender::SendError;
+use std::io;
+use std::time::Duration;
+
+/// Largest message a peer may send us. A subscriber sends topic filters; the topic is empty.
+const MAX_INBOUND: i64 = 1 << 10;
+/// How long a peer may take to shake hands, ms.
+const HANDSHAKE_MS: i32 = 10_000;
+
+/// A bound PUB socket with a context of its own. Dropping it closes the socket and then waits for the context to end,
+/// for as long as the socket lingers.
+pub(crate) struct PubSocket {
+    socket: zmq::Socket,
+}
+
+/// Settings of the socket; all are set before it binds, since ZeroMQ ignores them after.
+#[derive(Clone, Debug)]
+pub(crate) struct SocketOptions {
+    pub(crate) endpoint: String,
+    pub(crate) send_hwm: i32,
+    pub(crate) linger: Duration,
+}
+
+/// Opens the socket on the calling thread, which owns it from then on.
+pub(crate) fn open(options: &SocketOptions) -> Result<Opened, StartError> {
+    let failed = |cause| StartError::Endpoint { endpoint: options.endpoint.clone(), cause };
+    let checked = endpoint::check(&options.endpoint).map_err(failed)?;
+    let socket = configured(options, &checked).map_err(|error| StartError::Socket(os_error(error)))?;
+    socket.bind(&options.endpoint).map_err(|error| failed(bind_error(error)))?;
+    let endpoint = match socket.get_last_endpoint() {
+        Ok(Ok(endpoint)) => endpoint,
+        Ok(Err(_)) => options.endpoint.clone(),
+        Err(error) => return Err(StartError::Socket(os_error(error))),
+    };
+    let send_hwm = socket.get_sndhwm().map_err(|error| StartError::Socket(os_error(error)))?;
+    if !checked.local {
+        log::warn!(
+            "kv-events: {endpoint} can be reached from other machines, and the stream carries no authentication; \
+             bind 127.0.0.1 unless the network is trusted"
+        );
+    }
+    Ok(Opened { transport: Box::new(PubSocket { socket }), endpoint, send_hwm: send_hwm as u64 })
+}
+
+fn configured(options: &SocketOptions, endpoint: &Endpoint) -> zmq::Result<zmq::Socket> {
+    let socket = zmq::Context::new().socket(zmq::PUB)?;
+    socket.set_sndhwm(options.send_hwm)?;
+    socket.set_linger(millis(options.linger))?;
+    socket.set_ipv6(endpoint.ipv6)?;
+    socket.set_maxmsgsize(MAX_INBOUND)?;
+    socket.set_handshake_ivl(HANDSHAKE_MS)?;
+    Ok(socket)
+}
+
+impl Transport for PubSocket {
+    fn send(&mut self, sequence: u64, len: usize, fill: &mut dyn FnMut(&mut [u8])) -> Result<(), SendError> {
+        let socket = &self.socket;
+        send_frames(|frame| {
+            retry_interrupted(|| match frame {
+                Frame::Topic => socket.send(zmq::Message::new(), zmq::DONTWAIT | zmq::SNDMORE),
+                Frame::Sequence => socket.send(&sequence.to_be_bytes()[..], zmq::DONTWAIT | zmq::SNDMORE),
+                Frame::Payload => {
+                    // Written straight into the message. The wrapper consumes a message even if the call was
+                    // interrupted; then the same bytes are written again.
+                    let mut payload = zmq::Message::with_size(len);
+                    fill(&mut payload);
+                    socket.send(payload, zmq::DONTWAIT)
+                }
+            })
+        })
+    }
+
+    fn set_linger(&mut self, linger: Duration) {
+        if let Err(error) = self.socket.set_linger(millis(linger)) {
+            log::warn!("kv-events: the socket's linger could not be set: {error}");
+        }
+    }
+}
+
+/// The three frames of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Frame {
+    Topic,
+    Sequence,
+    Payload,
+}
+
+/// Sends the frames of one message. One that fails at its first frame has not begun; one that fails later can neither be
+/// finished nor taken back, and the socket must not be used again, lest other frames are glued to it.
+fn send_frames(mut send: impl FnMut(Frame) -> zmq::Result<()>) -> Result<(), SendError> {
+    for frame in [Frame::Topic, Frame::Sequence, Frame::Payload] {
+        match send(frame) {
+            Ok(()) => {}
+            Err(error @ (zmq::Error::ETERM | zmq::Error::ENOTSOCK)) => {
+                return Err(SendError::Broken(format!("the socket is gone: {error}")));
+            }
+            Err(error) if frame == Frame::Topic => return Err(SendError::Failed(error.to_string())),
+            Err(error) => return Err(SendError::Broken(format!("a message failed at its {frame:?} frame: {error}"))),
+        }
+    }
+    Ok(())
+}
+
+fn retry_interrupted(mut send: impl FnMut() -> zmq::Result<()>) -> zmq::Result<()> {
+    loop {
+        match send() {
+            Err(zmq::Error::EINTR) => {}
+            outcome => return outcome,
+        }
+    }
+}
+
+fn bind_error(error: zmq::Error) -> EndpointError {
+    match error {
+        zmq::Error::EADDRINUSE => EndpointError::InUse,
+        zmq::Error::ENODEV | zmq::Error::EADDRNOTAVAIL => EndpointError::NotLocal,
+        zmq::Error::EINVAL => EndpointError::Malformed("ZeroMQ does not take it"),
+        zmq::Error::EPROTONOSUPPORT => EndpointError::Malformed("this build does not support its transport"),
+        other => EndpointError::Other(other.to_string()),
+    }
+}
+
+fn os_error(error: zmq::Error) -> io::Error {
+    io::Error::from_raw_os_error(error.to_raw())
+}
+
+fn millis(time: Duration) -> i32 {
+    i32::try_from(time.as_millis()).unwrap_or(i32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fail_at(frame: Frame, error: zmq::Error) -> (Vec<Frame>, Result<(), SendError>) {
+        let mut sent = Vec::new();
+        let outcome = send_frames(|next| {
+            sent.push(next);
+            if next == frame { Err(error) } else { Ok(()) }
+        });
+        (sent, outcome)
+    }
+
+    #[test]
+    fn a_message_that_fails_at_its_first_frame_can_be_forgotten() {
+        let (sent, outcome) = fail_at(Frame::Topic, zmq::Error::EAGAIN);
+        assert_eq!(sent, [Frame::Topic]);
+        assert!(matches!(outcome, Err(SendError::Failed(_))), "{outcome:?}");
+    }
+
+    #[test]
+    fn a_message_that_fails_between_its_frames_breaks_the_socket() {
+        for frame in [Frame::Sequence, Frame::Payload] {
+            let (sent, outcome) = fail_at(frame, zmq::Error::EAGAIN);
+            assert_eq!(sent.last(), Some(&frame), "nothing is sent after the failure");
+            assert!(matches!(&outcome, Err(SendError::Broken(why)) if why.contains("frame")), "{outcome:?}");
+        }
+    }
+
+    #[test]
+    fn a_terminated_context_breaks_the_socket_at_any_frame() {
+        for frame in [Frame::Topic, Frame::Sequence, Frame::Payload] {
+            assert!(matches!(fail_at(frame, zmq::Error::ETERM).1, Err(SendError::Broken(_))));
+        }
+    }
+
+    #[test]
+    fn an_interrupted_frame_is_sent_again() {
+        let mut left = 3;
+        let outcome = retry_interrupted(|| {
+            left -= 1;
+            if left > 0 { Err(zmq::Error::EINTR) } else { Ok(()) }
+        });
+        assert_eq!((left, outcome), (0, Ok(())));
+    }
+}

@@ -1,0 +1,74 @@
+//! How a publisher is doing, and how it stopped.
+
+/// A publisher's figures at one moment. Each only ever rises, except where its documentation says otherwise; they are
+/// read one after another, so sums hold exactly only when nothing is under way.
+///
+/// Once all calls have returned and the sender is idle, accepted events = `published_events` + `evicted_events` +
+/// `failed_events` (+ `abandoned_events` after a stop), and `last_sequence` = `published_batches` + `evicted_events` +
+/// `failed_events`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Status {
+    /// Whether the publisher publishes at all.
+    pub enabled: bool,
+    /// Whether the sender is well. False once it died; a stopped publisher is still well.
+    pub healthy: bool,
+    /// What the sender died of; `None` while it is well.
+    pub unhealthy_reason: Option<String>,
+    /// The endpoint really bound, port included.
+    pub bound_endpoint: Option<String>,
+    /// Whether `stored` and `removed` are being held back by `kv_events_emit_object_key=false`.
+    pub keys_suppressed: bool,
+    /// Messages whose last frame the socket took, empty batches included. It says nothing of what any subscriber
+    /// received: a PUB socket drops, in silence, for subscribers that are too far behind.
+    pub published_batches: u64,
+    /// Events in those messages.
+    pub published_events: u64,
+    /// Bytes of payload in those messages.
+    pub published_bytes: u64,
+    /// Lost after being accepted: evicted + failed + abandoned.
+    pub dropped_events: u64,
+    /// Evicted from the full queue, oldest first.
+    pub evicted_events: u64,
+    /// In messages that the socket did not take.
+    pub failed_events: u64,
+    /// Left over at stop, or when the sender died.
+    pub abandoned_events: u64,
+    /// Held back for want of an object key.
+    pub skipped_keyless_events: u64,
+    /// Not accepted; the call said so.
+    pub refused_events: u64,
+    /// The number of the last message, or of the last event lost to a failed send.
+    pub last_sequence: u64,
+    /// Calls in the queue when the sender last looked. Falls as well.
+    pub queue_length: u64,
+    /// The longest queue the sender has seen, in calls.
+    pub queue_high_water: u64,
+    /// Calls the queue holds at most.
+    pub queue_capacity: u64,
+    /// The socket's send high-water mark as read back from it, messages a subscriber.
+    pub send_hwm: u64,
+    /// Buffers idle in the pool. Falls as well.
+    pub pool_idle: u64,
+    /// Buffers that calls had to make because none was idle.
+    pub pool_misses: u64,
+    /// Buffers freed because they, or the pool, had grown over the limit.
+    pub pool_freed: u64,
+}
+
+/// How a stop went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+#[must_use = "says whether everything was sent and whether the endpoint is free"]
+pub struct StopReport {
+    /// Events published over the publisher's life.
+    pub published: u64,
+    /// Events that were accepted and could not be sent before the deadline. Calls that raced with the stop may add to
+    /// it later; the status has the final figure.
+    pub abandoned: u64,
+    /// Whether the socket and its context are gone, so that the endpoint is free. If not, the sender thread still holds
+    /// them and closes them when it can.
+    pub closed: bool,
+}

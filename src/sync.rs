@@ -1,0 +1,102 @@
+//! The facade: every atomic, lock, park and the queue type that the lock-free parts use come from here.
+//!
+//! In a normal build these are the standard library's types and crossbeam's `ArrayQueue`. Under `cfg(loom)` *together
+//! with* the feature `loom` they are loom's, and the queue is a stand-in from `lockfree::model_queue`, since loom cannot
+//! see into crossbeam. Someone else's `--cfg loom` changes nothing here.
+
+#[cfg(all(loom, feature = "loom"))]
+mod imp {
+    pub(crate) use crate::lockfree::model_queue::ArrayQueue;
+    pub(crate) use loom::sync::MutexGuard;
+    pub(crate) use loom::sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
+    pub(crate) use loom::thread::{Thread, current, park};
+
+    /// Models have no clock: a timed park is a park, and may return early like any park.
+    pub(crate) fn park_timeout(_: std::time::Duration) {
+        park();
+    }
+
+    pub(super) use loom::sync::Mutex as Raw;
+}
+
+#[cfg(not(all(loom, feature = "loom")))]
+mod imp {
+    pub(crate) use crossbeam_queue::ArrayQueue;
+    pub(crate) use std::sync::MutexGuard;
+    pub(crate) use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
+    pub(crate) use std::thread::{Thread, current, park, park_timeout};
+
+    pub(super) use std::sync::Mutex as Raw;
+}
+
+pub(crate) use imp::*;
+
+use std::sync::{PoisonError, TryLockError};
+
+/// A mutex that is entered even if a thread panicked inside it: what it guards is kept consistent by guards, not by
+/// giving up.
+#[derive(Debug)]
+pub(crate) struct Mutex<T>(imp::Raw<T>);
+
+impl<T> Mutex<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Mutex(imp::Raw::new(value))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        match self.0.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+}
+
+/// A number that many threads add to. It publishes nothing but itself, so `Relaxed` is enough: whoever needs it exact
+/// reads it after synchronising with the threads that count. For the same reason it is not modelled: it stays the
+/// standard library's under loom.
+#[derive(Debug)]
+pub struct Counter(std::sync::atomic::AtomicU64);
+
+impl Counter {
+    pub(crate) fn new() -> Self {
+        Counter(std::sync::atomic::AtomicU64::new(0))
+    }
+
+    pub(crate) fn add(&self, n: u64) {
+        self.0.fetch_add(n, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    /// The number now.
+    pub fn get(&self) -> u64 {
+        self.0.load(std::sync::atomic::Ordering::Relaxed)
+    }
+}
+
+/// A figure with one writer at a time, read by anyone: no read-modify-write needed. `Relaxed`, and not modelled, for the
+/// reasons given at [`Counter`].
+#[derive(Debug)]
+pub struct Gauge(std::sync::atomic::AtomicU64);
+
+impl Gauge {
+    pub(crate) fn new() -> Self {
+        Gauge(std::sync::atomic::AtomicU64::new(0))
+    }
+
+    pub(crate) fn set(&self, value: u64) {
+        self.0.store(value, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    pub(crate) fn add(&self, n: u64) {
+        self.set(self.get() + n);
+    }
+
+    /// The figure now.
+    pub fn get(&self) -> u64 {
+        self.0.load(std::sync::atomic::Ordering::Relaxed)
+    }
+}
