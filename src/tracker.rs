@@ -18,8 +18,9 @@
 //!
 //! Event ids bear witness only where they are dense (see [`EventIds`]). A repeated message has lower ids than the last
 //! one, and so has a restarted publisher. What tells them apart is memory: the last 256 messages' timestamps and ids. A
-//! repeated one has those it had, and one that was missed has ids between its neighbours'. A number before all of these with ids below theirs counts as a restart, as taking a restart for a repetition would hide
-//! everything the new publisher says until its numbers pass the old ones.
+//! repeated one has those it had, and one that was missed has ids between its neighbours'. A number before all of
+//! these with ids below theirs counts as a restart, as taking a restart for a repetition would hide everything the new
+//! publisher says until its numbers pass the old ones.
 //!
 //! Ids that jump *ahead* while the numbers are in order can't come from one life of a dense stream. If this life has
 //! shown its ids to run on across messages, it is a restart; if it has not, the producer's ids are not dense after
@@ -27,39 +28,18 @@
 //!
 //! # What no tracker can see
 //!
-//! A publisher without event ids (an engine) that was restarted while the subscriber was away, and whose numbers have
-//! passed the last one seen, looks like a gap or like order. Loss after the last message that arrived shows only when
-//! the next one comes; the publisher's heartbeat bounds how long that takes.
+//! A publisher that was restarted while the subscriber was away, and whose numbers and ids have passed the last ones
+//! seen (engines give no ids: whose numbers have), looks like a gap, or even like order. A router that lost its
+//! connection for long enough for that should resync whatever the tracker says. Loss behind the last message that
+//! arrived shows only when the next one comes; the publisher's heartbeat bounds how long that takes.
 
 mod history;
 mod ids;
 
+use crate::decode::Timestamp;
 use history::{Fit, History};
 use ids::NextId;
 pub use ids::{EventId, EventIds};
-
-/// A batch's timestamp as it stands on the wire. The unit is the producer's (masters: integer milliseconds, engines:
-/// float seconds) and is never guessed; timestamps are only compared with others of the same source, by their value.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Timestamp {
-    /// An integer.
-    Integer(i128),
-    /// A float.
-    Float(f64),
-}
-
-impl Timestamp {
-    /// Whether this is a later time than `other`. Never true of a NaN.
-    pub fn is_later_than(self, other: Timestamp) -> bool {
-        match (self, other) {
-            (Timestamp::Integer(a), Timestamp::Integer(b)) => a > b,
-            (Timestamp::Float(a), Timestamp::Float(b)) => a > b,
-            // `as` saturates, and a float beyond what it saturates at is on the right side all the same.
-            (Timestamp::Integer(a), Timestamp::Float(b)) => !b.is_nan() && a > b.floor() as i128,
-            (Timestamp::Float(a), Timestamp::Integer(b)) => !a.is_nan() && a.ceil() as i128 > b,
-        }
-    }
-}
 
 /// The number a publisher's first message has if nothing was lost before it.
 ///
@@ -213,13 +193,14 @@ pub struct Counters {
 /// Follows the numbers of one source. See the [module's text](self) for the rules.
 ///
 /// ```
-/// use kv_events::tracker::{Base, EventIds, GapCause, Observed, Timestamp, Tracker, Verdict};
+/// use kv_events::decode::Timestamp;
+/// use kv_events::tracker::{Base, EventIds, GapCause, Observed, Tracker, Verdict};
 ///
 /// let mut tracker = Tracker::new(Base::MASTER);
 /// let mut see = |sequence, first| {
 ///     tracker.observe(&Observed {
 ///         sequence,
-///         timestamp: Some(Timestamp::Integer(1_764_460_800_000)),
+///         timestamp: Some(Timestamp::Int(1_764_460_800_000)),
 ///         ids: EventIds::Dense { first, count: 1 },
 ///     })
 /// };
@@ -336,7 +317,7 @@ impl Life {
     /// A number at or below the last one.
     fn judge_old(&self, message: &Observed) -> Judgement {
         let fit = self.history.fit(message, self.next_id.floor().is_some());
-        let later = message.timestamp.zip(self.timestamp).is_some_and(|(new, last)| new.is_later_than(last));
+        let later = message.timestamp.zip(self.timestamp).is_some_and(|(new, last)| is_later(new, last));
         match fit {
             Fit::Repeated => Judgement::Old,
             Fit::Fits if !later => Judgement::Old,
@@ -354,6 +335,16 @@ impl Life {
         self.last = message.sequence;
         self.timestamp = message.timestamp.or(self.timestamp);
         self.history.push(*message);
+    }
+}
+
+/// By value, also if one is an integer and the other a float: some producers write whole floats as integers.
+fn is_later(new: Timestamp, last: Timestamp) -> bool {
+    match (new, last) {
+        // `as` saturates, and a float beyond where it does is on the right side all the same.
+        (Timestamp::Int(new), Timestamp::Float(last)) => !last.is_nan() && new > last.floor() as i128,
+        (Timestamp::Float(new), Timestamp::Int(last)) => !new.is_nan() && new.ceil() as i128 > last,
+        _ => new > last,
     }
 }
 

@@ -1,0 +1,384 @@
+//! Listens to publishers over ZeroMQ and tells loss from order. Feature `zmq`.
+//!
+//! ```no_run
+//! use kv_events::subscriber::{Delivery, Settings, Subscriber};
+//! use kv_events::tracker::Verdict;
+//!
+//! let mut subscriber = Subscriber::connect(["tcp://10.0.0.7:5557", "tcp://10.0.0.8:5557"], &Settings::default())?;
+//! while let Ok(delivery) = subscriber.recv() {
+//!     match delivery {
+//!         Delivery::Notice { verdict: Verdict::Duplicate, .. } => {}
+//!         Delivery::Notice { source, verdict, .. } => println!("resync {}: {verdict:?}", source.endpoint()),
+//!         Delivery::Message(message) => println!("{} events", message.batch().len()),
+//!         Delivery::Malformed { source, reason, .. } => println!("{}: {reason}", source.endpoint()),
+//!     }
+//! }
+//! # Ok::<(), kv_events::subscriber::ConnectError>(())
+//! ```
+//!
+//! # One queue, in order
+//!
+//! What a message shows about the messages before it (a start, a gap, a restart, that it is a repetition) is a delivery
+//! of its own, right before the message. A reader that resyncs on a gap can hold messages back as long as it likes: a
+//! [`Message`] owns its payload. Every endpoint and topic is a source with a [`Tracker`] of its own.
+//!
+//! # No thread of its own
+//!
+//! A subscriber owns its sockets, one for each endpoint (one socket connected to all of them could not tell whose message
+//! it is), and is polled by its caller: routers have their own threads or an async runtime, and a thread in between would
+//! be one more queue with one more limit at which to lose messages silently. Call [`recv`](Subscriber::recv) in a thread
+//! of yours, or [`recv_timeout`](Subscriber::recv_timeout), or [`try_recv`](Subscriber::try_recv) in a loop of yours.
+//! [`StopHandle`] ends a wait from another thread, [`StatusHandle`] reads the figures from one.
+//!
+//! # Under an async runtime
+//!
+//! [`fds`](Subscriber::fds) gives the file descriptors that become readable when there may be something to receive, for
+//! tokio's `AsyncFd` and its like. There is no `Stream` here, since it would tie this crate to a runtime for what is a
+//! dozen lines on your side. The rule, which is libzmq's: these descriptors are **edge-triggered**. They tell that
+//! something changed, not that there is something left. So:
+//!
+//! 1. register them for reading, and only for waiting: never read from them;
+//! 2. call `try_recv` until it says [`Empty`](RecvError::Empty), *then* wait for any of them, then clear the readiness
+//!    and begin again. Stopping earlier, or waiting before the first round, can leave messages unseen until the next one.
+//!
+//! # Is it live yet?
+//!
+//! A subscription takes effect when the publisher has seen it, some time after `connect` returned; what was published
+//! before is lost to this subscriber (the first notice says how much, if the base is known). Only a message that arrives
+//! proves the path: publish a probe until it is seen, as `kv-events replay` does, or take the snapshot *after* the first
+//! message came. Publishers with a heartbeat send that first message unasked.
+//!
+//! # What no subscriber can see
+//!
+//! - A publisher that was restarted while this side was away, and whose numbers and ids are past the old ones already.
+//! - The loss of the last messages, until another one comes (a heartbeat bounds this).
+//! - Whether a silent publisher has nothing to say, is gone, or was never there: libzmq connects and reconnects by
+//!   itself and for ever. Watch [`SourceStatus::received`] stand still.
+//!
+//! Nothing that arrives ends a connection, except a frame larger than [`Settings::max_frame_bytes`], which libzmq answers
+//! by disconnecting. Malformed input is counted, told and logged (the 1st, 10th, 100th ... of a source).
+
+mod counters;
+mod delivery;
+mod frames;
+mod settings;
+mod stop;
+
+pub use counters::{SourceStatus, StatusHandle};
+pub use delivery::{Delivery, Malformed, Message, Source};
+pub use settings::{ConnectError, Settings, TopicFilter};
+pub use stop::StopHandle;
+
+use crate::decode::Batch;
+use crate::tracker::{EventId, EventIds, Observed, Tracker, Verdict};
+use counters::Figures;
+use frames::{Arrival, Socket, io_error};
+use std::collections::{HashMap, VecDeque};
+use std::os::fd::RawFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use std::{error, fmt, io};
+
+/// Listens to one or more publishers. See the [module's text](self).
+pub struct Subscriber {
+    endpoints: Vec<Endpoint>,
+    /// The endpoint to ask next, so that a busy one can't keep the others from being heard.
+    next: usize,
+    /// What the last message read has to say and is not handed over yet.
+    ready: VecDeque<Delivery>,
+    settings: Settings,
+    status: StatusHandle,
+    stop: StopHandle,
+}
+
+struct Endpoint {
+    name: String,
+    socket: Socket,
+    sources: Vec<Followed>,
+    by_topic: HashMap<Vec<u8>, usize>,
+}
+
+/// A source and what is known of it.
+struct Followed {
+    source: Arc<Source>,
+    tracker: Tracker,
+    figures: Arc<Figures>,
+    malformed: u64,
+}
+
+/// Why nothing was received.
+#[derive(Debug)]
+pub enum RecvError {
+    /// Nothing has arrived (within the given time).
+    Empty,
+    /// The subscriber was stopped by its [`StopHandle`].
+    Stopped,
+    /// The system or libzmq failed. The subscriber may be asked again.
+    System(io::Error),
+}
+
+impl fmt::Display for RecvError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RecvError::Empty => f.write_str("nothing has arrived"),
+            RecvError::Stopped => f.write_str("the subscriber was stopped"),
+            RecvError::System(cause) => write!(f, "receiving failed: {cause}"),
+        }
+    }
+}
+
+impl error::Error for RecvError {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self {
+            RecvError::System(cause) => Some(cause),
+            RecvError::Empty | RecvError::Stopped => None,
+        }
+    }
+}
+
+impl Subscriber {
+    /// Connects to every endpoint (`tcp://host:port` or `ipc://path`), each named once. Nobody has to be there yet:
+    /// libzmq tries until somebody is.
+    ///
+    /// # Errors
+    ///
+    /// An endpoint that can't be connected to, or a setting out of range, by name; nothing is left open then.
+    pub fn connect<E: AsRef<str>>(
+        endpoints: impl IntoIterator<Item = E>,
+        settings: &Settings,
+    ) -> Result<Self, ConnectError> {
+        if settings.max_topics == 0 {
+            return Err(ConnectError::BadSetting { setting: "max_topics", reason: "is at least 1" });
+        }
+        let context = zmq::Context::new();
+        let status = StatusHandle::new();
+        let mut connected: Vec<Endpoint> = Vec::new();
+        for name in endpoints {
+            let name = name.as_ref();
+            if connected.iter().any(|other| other.name == name) {
+                return Err(ConnectError::Twice { endpoint: name.to_owned() });
+            }
+            let socket = Socket::connect(&context, name, settings)?;
+            let mut endpoint =
+                Endpoint { name: name.to_owned(), socket, sources: Vec::new(), by_topic: HashMap::new() };
+            endpoint.follow(settings.topic.subscription(), settings, &status);
+            connected.push(endpoint);
+        }
+        let Some(first) = connected.first() else { return Err(ConnectError::NoEndpoint) };
+        let stop = StopHandle::new().map_err(|cause| ConnectError::System { endpoint: first.name.clone(), cause })?;
+        let settings = settings.clone();
+        Ok(Subscriber { endpoints: connected, next: 0, ready: VecDeque::new(), settings, status, stop })
+    }
+
+    /// The next delivery; waits until there is one.
+    ///
+    /// # Errors
+    ///
+    /// [`RecvError::Stopped`] and [`RecvError::System`].
+    pub fn recv(&mut self) -> Result<Delivery, RecvError> {
+        self.wait_until(None)
+    }
+
+    /// The next delivery; waits for it until `timeout` is over.
+    ///
+    /// # Errors
+    ///
+    /// [`RecvError::Empty`] when the time is over, [`RecvError::Stopped`] and [`RecvError::System`].
+    pub fn recv_timeout(&mut self, timeout: Duration) -> Result<Delivery, RecvError> {
+        // A time too far away to be told is no deadline.
+        self.wait_until(Instant::now().checked_add(timeout))
+    }
+
+    /// The next delivery, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// [`RecvError::Empty`] if there is none, [`RecvError::Stopped`] and [`RecvError::System`].
+    pub fn try_recv(&mut self) -> Result<Delivery, RecvError> {
+        // Messages that the exact topic keeps out are passed over, but not for ever.
+        loop {
+            if self.stop.is_stopped() {
+                return Err(RecvError::Stopped);
+            }
+            if let Some(delivery) = self.ready.pop_front() {
+                return Ok(delivery);
+            }
+            if !self.read_one().map_err(RecvError::System)? {
+                return Err(RecvError::Empty);
+            }
+        }
+    }
+
+    /// The descriptors to wait on, one for each endpoint and one that a [`StopHandle`] makes readable. They are
+    /// edge-triggered; the [module's text](self) has the rule. They belong to the subscriber and end with it.
+    ///
+    /// # Errors
+    ///
+    /// What libzmq says.
+    pub fn fds(&self) -> io::Result<Vec<RawFd>> {
+        self.endpoints.iter().map(|endpoint| endpoint.socket.fd()).chain([Ok(self.stop.fd())]).collect()
+    }
+
+    /// A handle that stops this subscriber from any thread.
+    pub fn stop_handle(&self) -> StopHandle {
+        self.stop.clone()
+    }
+
+    /// A handle that reads this subscriber's figures from any thread.
+    pub fn status_handle(&self) -> StatusHandle {
+        self.status.clone()
+    }
+
+    fn wait_until(&mut self, deadline: Option<Instant>) -> Result<Delivery, RecvError> {
+        loop {
+            match self.try_recv() {
+                Err(RecvError::Empty) => {}
+                other => return other,
+            }
+            let wait_ms = match deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())) {
+                None => -1,
+                Some(Duration::ZERO) => return Err(RecvError::Empty),
+                // Rounded up, or the last millisecond would be spent spinning.
+                Some(left) => {
+                    i64::try_from(left.as_millis()).unwrap_or(i64::MAX - 1).saturating_add(1).min(MAX_WAIT_MS)
+                }
+            };
+            let mut items: Vec<_> = self.endpoints.iter().map(|endpoint| endpoint.socket.poll_item()).collect();
+            items.push(zmq::PollItem::from_fd(self.stop.fd(), zmq::POLLIN));
+            match zmq::poll(&mut items, wait_ms) {
+                Ok(_) | Err(zmq::Error::EINTR) => {}
+                Err(cause) => return Err(RecvError::System(io_error(cause))),
+            }
+        }
+    }
+
+    /// Reads one message of whichever endpoint has one, in turn, and notes what it says. `false` if there is none.
+    fn read_one(&mut self) -> io::Result<bool> {
+        for _ in 0..self.endpoints.len() {
+            let index = self.next;
+            self.next = (index + 1) % self.endpoints.len();
+            let endpoint = &mut self.endpoints[index];
+            if let Some(arrival) = endpoint.socket.receive()? {
+                endpoint.note(arrival, &self.settings, &self.status, &mut self.ready);
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// The longest that one poll lasts: a day, which every platform's timer holds.
+const MAX_WAIT_MS: i64 = 86_400_000;
+
+impl fmt::Debug for Subscriber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let endpoints: Vec<_> = self.endpoints.iter().map(|endpoint| &endpoint.name).collect();
+        f.debug_struct("Subscriber").field("endpoints", &endpoints).field("settings", &self.settings).finish()
+    }
+}
+
+impl Endpoint {
+    /// The index of the source with this topic; 0, the subscription's own, stands for all that are one too many.
+    fn follow(&mut self, topic: &[u8], settings: &Settings, status: &StatusHandle) -> Option<usize> {
+        if let Some(&index) = self.by_topic.get(topic) {
+            return Some(index);
+        }
+        if self.sources.len() >= settings.max_topics {
+            return None;
+        }
+        let source = Arc::new(Source { endpoint: self.name.clone(), topic: topic.to_vec() });
+        let figures = status.enter(&source);
+        let index = self.sources.len();
+        self.sources.push(Followed { source, tracker: Tracker::new(settings.base), figures, malformed: 0 });
+        self.by_topic.insert(topic.to_vec(), index);
+        Some(index)
+    }
+
+    fn note(&mut self, arrival: Arrival, settings: &Settings, status: &StatusHandle, ready: &mut VecDeque<Delivery>) {
+        match arrival {
+            Arrival::Message { topic, .. } | Arrival::Malformed { topic, .. } if !settings.topic.accepts(&topic) => {}
+            Arrival::Message { topic, sequence, payload } => {
+                let bytes = topic.len() + 8 + payload.len();
+                match self.follow(&topic, settings, status) {
+                    Some(index) => self.sources[index].message(sequence, payload, bytes, settings, ready),
+                    None => ready.push_back(self.sources[0].malformed(None, Malformed::TooManyTopics, bytes)),
+                }
+            }
+            // Its topic may be anything: only one that has messages is taken for one.
+            Arrival::Malformed { bytes, topic, reason } => {
+                let index = self.by_topic.get(&topic[..]).copied().unwrap_or(0);
+                ready.push_back(self.sources[index].malformed(None, reason, bytes));
+            }
+        }
+    }
+}
+
+impl Followed {
+    fn message(
+        &mut self,
+        sequence: u64,
+        payload: zmq::Message,
+        bytes: usize,
+        settings: &Settings,
+        ready: &mut VecDeque<Delivery>,
+    ) {
+        let batch = Batch::parse(&payload).map(|batch| (batch.head(), batch.len(), observe(sequence, &batch)));
+        let (observed, decoded) = match batch {
+            Ok((head, events, observed)) => {
+                self.figures.decoded.add(1);
+                self.figures.events.add(events as u64);
+                (observed, Ok(head))
+            }
+            Err(error) => (Observed::unreadable(sequence), Err(Malformed::Payload(error.class()))),
+        };
+        let verdict = self.tracker.observe(&observed);
+        self.figures.tracked(self.tracker.counters());
+        if verdict != Verdict::InOrder {
+            ready.push_back(Delivery::Notice { source: Arc::clone(&self.source), sequence, verdict });
+        }
+        let duplicate = verdict == Verdict::Duplicate;
+        let wanted = !duplicate || settings.deliver_duplicates;
+        match decoded {
+            Err(reason) => {
+                let malformed = self.malformed(Some(sequence), reason, bytes);
+                if wanted {
+                    ready.push_back(malformed);
+                }
+                return;
+            }
+            Ok(head) if wanted => {
+                let source = Arc::clone(&self.source);
+                ready.push_back(Delivery::Message(Message { source, sequence, duplicate, payload, head }));
+            }
+            Ok(_) => {}
+        }
+        self.figures.received.add(1);
+        self.figures.bytes.add(bytes as u64);
+    }
+
+    fn malformed(&mut self, sequence: Option<u64>, reason: Malformed, bytes: usize) -> Delivery {
+        self.figures.received.add(1);
+        self.figures.bytes.add(bytes as u64);
+        self.figures.malformed(reason);
+        self.malformed += 1;
+        if is_power_of_ten(self.malformed) {
+            let endpoint = &self.source.endpoint;
+            log::warn!("{endpoint}: malformed message ({reason}), {} so far from this source", self.malformed);
+        }
+        Delivery::Malformed { source: Arc::clone(&self.source), sequence, reason }
+    }
+}
+
+/// What the tracker wants to know. Outlines are enough: they step over what events carry, and over faults in it.
+fn observe(sequence: u64, batch: &Batch<'_>) -> Observed {
+    let ids = EventIds::collect(batch.outlines().map(|outline| match outline {
+        Ok(outline) => outline.event_id.map_or(EventId::Absent, EventId::Id),
+        Err(_) => EventId::Unreadable,
+    }));
+    Observed { sequence, timestamp: Some(batch.timestamp()), ids }
+}
+
+/// Of any flood of malformed messages, at most 20 are logged.
+fn is_power_of_ten(count: u64) -> bool {
+    count != 0 && 10u64.checked_pow(count.ilog10()) == Some(count)
+}
