@@ -14,6 +14,10 @@ pub struct SourceStatus {
     pub endpoint: String,
     /// The topic, with what is not UTF-8 replaced.
     pub topic: String,
+    /// Connections made to the endpoint so far; the same for all its topics.
+    pub connections: u64,
+    /// Connections to it that were lost. One less than `connections` while it is connected, and as many while it is not.
+    pub disconnections: u64,
     /// Whatever arrived, malformed ones and duplicates included.
     pub received: u64,
     /// Bytes of it, all frames together.
@@ -57,10 +61,24 @@ impl SourceStatus {
     }
 }
 
+/// The figures of one endpoint's connection.
+#[derive(Debug)]
+pub(super) struct ConnectionFigures {
+    pub(super) connections: Gauge,
+    pub(super) disconnections: Gauge,
+}
+
+impl ConnectionFigures {
+    pub(super) fn new() -> Arc<Self> {
+        Arc::new(ConnectionFigures { connections: Gauge::new(), disconnections: Gauge::new() })
+    }
+}
+
 /// The figures of one source, written by the subscriber alone.
 #[derive(Debug)]
 pub(super) struct Figures {
-    pub(super) source: Arc<Source>,
+    source: Arc<Source>,
+    connection: Arc<ConnectionFigures>,
     pub(super) received: Gauge,
     pub(super) bytes: Gauge,
     pub(super) decoded: Gauge,
@@ -81,9 +99,10 @@ pub(super) struct Figures {
 }
 
 impl Figures {
-    fn new(source: Arc<Source>) -> Self {
+    fn new(source: Arc<Source>, connection: Arc<ConnectionFigures>) -> Self {
         Figures {
             source,
+            connection,
             received: Gauge::new(),
             bytes: Gauge::new(),
             decoded: Gauge::new(),
@@ -130,6 +149,8 @@ impl Figures {
         SourceStatus {
             endpoint: self.source.endpoint.clone(),
             topic: String::from_utf8_lossy(&self.source.topic).into_owned(),
+            connections: self.connection.connections.get(),
+            disconnections: self.connection.disconnections.get(),
             received: self.received.get(),
             bytes: self.bytes.get(),
             decoded: self.decoded.get(),
@@ -162,8 +183,8 @@ impl StatusHandle {
         StatusHandle(Arc::new(Mutex::new(Vec::new())))
     }
 
-    pub(super) fn enter(&self, source: &Arc<Source>) -> Arc<Figures> {
-        let figures = Arc::new(Figures::new(Arc::clone(source)));
+    pub(super) fn enter(&self, source: &Arc<Source>, connection: &Arc<ConnectionFigures>) -> Arc<Figures> {
+        let figures = Arc::new(Figures::new(Arc::clone(source), Arc::clone(connection)));
         self.0.lock().push(Arc::clone(&figures));
         figures
     }

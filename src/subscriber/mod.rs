@@ -39,7 +39,14 @@
 //!
 //! 1. register them for reading, and only for waiting: never read from them;
 //! 2. call `try_recv` until it says [`Empty`](RecvError::Empty), *then* wait for any of them, then clear the readiness
-//!    and begin again. Stopping earlier, or waiting before the first round, can leave messages unseen until the next one.
+//!    and begin again. Stopping earlier, or waiting before the first round, can leave messages unseen until the next one;
+//! 3. wait no longer than a few seconds at a time: a connection that libzmq gave up (see below) is mended in `try_recv`.
+//!
+//! # Keep asking
+//!
+//! Part of libzmq's work is done inside these calls: after a connection was lost and found again, the subscription is
+//! sent by the next call, and what was published before that is missed. A reader that is busy for long, say with a
+//! snapshot, should go on receiving and hold the messages back.
 //!
 //! # Is it live yet?
 //!
@@ -52,11 +59,14 @@
 //!
 //! - A publisher that was restarted while this side was away, and whose numbers and ids are past the old ones already.
 //! - The loss of the last messages, until another one comes (a heartbeat bounds this).
-//! - Whether a silent publisher has nothing to say, is gone, or was never there: libzmq connects and reconnects by
-//!   itself and for ever. Watch [`SourceStatus::received`] stand still.
+//! - Whether a silent publisher has nothing to say or hangs. Whether it is connected, [`SourceStatus`] tells; libzmq
+//!   connects, and connects again, by itself and for ever.
 //!
-//! Nothing that arrives ends a connection, except a frame larger than [`Settings::max_frame_bytes`], which libzmq answers
-//! by disconnecting. Malformed input is counted, told and logged (the 1st, 10th, 100th ... of a source).
+//! # What arrives ends no connection
+//!
+//! Malformed input is counted, told and logged (the 1st, 10th, 100th ... of a source), and that is all. The one exception
+//! is a frame larger than [`Settings::max_frame_bytes`]: libzmq hangs up on it, and would never call again, so a
+//! connection that is lost and not found again within a second is made anew here.
 
 mod counters;
 mod delivery;
@@ -71,7 +81,7 @@ pub use stop::StopHandle;
 
 use crate::decode::Batch;
 use crate::tracker::{EventId, EventIds, Observed, Tracker, Verdict};
-use counters::Figures;
+use counters::{ConnectionFigures, Figures};
 use frames::{Arrival, Socket, io_error};
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::RawFd;
@@ -94,6 +104,7 @@ pub struct Subscriber {
 struct Endpoint {
     name: String,
     socket: Socket,
+    connection: Arc<ConnectionFigures>,
     sources: Vec<Followed>,
     by_topic: HashMap<Vec<u8>, usize>,
 }
@@ -158,9 +169,10 @@ impl Subscriber {
             if connected.iter().any(|other| other.name == name) {
                 return Err(ConnectError::Twice { endpoint: name.to_owned() });
             }
-            let socket = Socket::connect(&context, name, settings)?;
+            let connection = ConnectionFigures::new();
+            let socket = Socket::connect(&context, connected.len(), name, settings, Arc::clone(&connection))?;
             let mut endpoint =
-                Endpoint { name: name.to_owned(), socket, sources: Vec::new(), by_topic: HashMap::new() };
+                Endpoint { name: name.to_owned(), socket, connection, sources: Vec::new(), by_topic: HashMap::new() };
             endpoint.follow(settings.topic.subscription(), settings, &status);
             connected.push(endpoint);
         }
@@ -204,19 +216,20 @@ impl Subscriber {
                 return Ok(delivery);
             }
             if !self.read_one().map_err(RecvError::System)? {
-                return Err(RecvError::Empty);
+                let mended = self.endpoints.iter_mut().try_for_each(|endpoint| endpoint.socket.mend());
+                return Err(mended.map_or_else(RecvError::System, |()| RecvError::Empty));
             }
         }
     }
 
-    /// The descriptors to wait on, one for each endpoint and one that a [`StopHandle`] makes readable. They are
+    /// The descriptors to wait on, two for each endpoint and one that a [`StopHandle`] makes readable. They are
     /// edge-triggered; the [module's text](self) has the rule. They belong to the subscriber and end with it.
     ///
     /// # Errors
     ///
     /// What libzmq says.
     pub fn fds(&self) -> io::Result<Vec<RawFd>> {
-        self.endpoints.iter().map(|endpoint| endpoint.socket.fd()).chain([Ok(self.stop.fd())]).collect()
+        self.endpoints.iter().flat_map(|endpoint| endpoint.socket.fds()).chain([Ok(self.stop.fd())]).collect()
     }
 
     /// A handle that stops this subscriber from any thread.
@@ -235,15 +248,19 @@ impl Subscriber {
                 Err(RecvError::Empty) => {}
                 other => return other,
             }
-            let wait_ms = match deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())) {
+            let now = Instant::now();
+            if deadline.is_some_and(|deadline| deadline <= now) {
+                return Err(RecvError::Empty);
+            }
+            let mend_at = self.endpoints.iter().filter_map(|endpoint| endpoint.socket.mend_at());
+            let wait_ms = match deadline.into_iter().chain(mend_at).min() {
                 None => -1,
-                Some(Duration::ZERO) => return Err(RecvError::Empty),
                 // Rounded up, or the last millisecond would be spent spinning.
-                Some(left) => {
-                    i64::try_from(left.as_millis()).unwrap_or(i64::MAX - 1).saturating_add(1).min(MAX_WAIT_MS)
+                Some(until) => {
+                    i64::try_from((until - now).as_millis()).map_or(MAX_WAIT_MS, |ms| MAX_WAIT_MS.min(ms + 1))
                 }
             };
-            let mut items: Vec<_> = self.endpoints.iter().map(|endpoint| endpoint.socket.poll_item()).collect();
+            let mut items: Vec<_> = self.endpoints.iter().flat_map(|endpoint| endpoint.socket.poll_items()).collect();
             items.push(zmq::PollItem::from_fd(self.stop.fd(), zmq::POLLIN));
             match zmq::poll(&mut items, wait_ms) {
                 Ok(_) | Err(zmq::Error::EINTR) => {}
@@ -287,7 +304,7 @@ impl Endpoint {
             return None;
         }
         let source = Arc::new(Source { endpoint: self.name.clone(), topic: topic.to_vec() });
-        let figures = status.enter(&source);
+        let figures = status.enter(&source, &self.connection);
         let index = self.sources.len();
         self.sources.push(Followed { source, tracker: Tracker::new(settings.base), figures, malformed: 0 });
         self.by_topic.insert(topic.to_vec(), index);

@@ -52,8 +52,8 @@ pub struct Settings {
     /// How many messages libzmq holds for each endpoint before it stops reading from the connection; the publisher
     /// then drops what exceeds its own mark, and a gap shows here. 0 is no limit. Default: 10,000.
     pub receive_hwm: u32,
-    /// Largest frame in bytes. A publisher that sends a larger one is *disconnected* by libzmq, and connected again;
-    /// what it sent meanwhile shows as a gap. `None` is no limit. Default: 16 MiB, well above what masters send (about
+    /// Largest frame in bytes. A publisher that sends a larger one is *disconnected* by libzmq, and connected again a
+    /// second later; what it sent meanwhile shows as a gap. `None` is no limit. Default: 16 MiB, well above what masters send (about
     /// 1 MiB) and engines do.
     pub max_frame_bytes: Option<u32>,
     /// Whether the messages that are duplicates are delivered too, behind the notice that says so. Default: no.
