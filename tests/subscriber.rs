@@ -424,6 +424,26 @@ fn oversized_frame_costs_itself_and_shows_as_a_gap() {
 }
 
 #[test]
+fn given_up_connection_is_mended_while_another_endpoint_is_busy() {
+    let (cut_off, busy) = (Publisher::new(), Publisher::new());
+    let settings = Settings { max_frame_bytes: Some(1000), ..Settings::default() };
+    let mut subscriber = Subscriber::connect([&cut_off.endpoint, &busy.endpoint], &settings).unwrap();
+    cut_off.await_subscription();
+    busy.await_subscription();
+    cut_off.send(1, &master(1000, 1, &[&"k".repeat(1000)]));
+    let mut sequence = 0;
+    let mut keep_busy = |subscriber: &mut Subscriber| {
+        for _ in 0..2 {
+            sequence += 1;
+            busy.send(sequence, &engine(1.5, &[]));
+        }
+        next(subscriber);
+    };
+    (0..100).for_each(|_| keep_busy(&mut subscriber));
+    cut_off.await_resubscription(|| keep_busy(&mut subscriber));
+}
+
+#[test]
 fn stop_ends_a_wait_and_every_later_call() {
     let publisher = Publisher::new();
     let mut subscriber = listen(&publisher, &Settings::default());

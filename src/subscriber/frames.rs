@@ -24,6 +24,7 @@ pub(super) struct Socket {
     endpoint: String,
     figures: Arc<ConnectionFigures>,
     lost_at: Option<Instant>,
+    looked_at: Instant,
 }
 
 impl Socket {
@@ -57,9 +58,14 @@ impl Socket {
             Ok((socket, monitor))
         };
         match open() {
-            Ok((socket, monitor)) => {
-                Ok(Socket { socket, monitor, endpoint: endpoint.to_owned(), figures, lost_at: None })
-            }
+            Ok((socket, monitor)) => Ok(Socket {
+                socket,
+                monitor,
+                endpoint: endpoint.to_owned(),
+                figures,
+                lost_at: None,
+                looked_at: Instant::now(),
+            }),
             Err(zmq::Error::EINVAL) => {
                 let reason = "is no address: write it like tcp://127.0.0.1:5557 or ipc:///run/kv-events.sock";
                 Err(ConnectError::BadEndpoint { endpoint: endpoint.to_owned(), reason })
@@ -68,10 +74,16 @@ impl Socket {
         }
     }
 
+    /// Does [`mend`](Socket::mend) if that was not done lately: for one endpoint that is silent among others that aren't.
+    pub(super) fn mend_now_and_then(&mut self) -> Result<(), io::Error> {
+        if self.looked_at.elapsed() < GIVEN_UP_AFTER / 10 { Ok(()) } else { self.mend() }
+    }
+
     /// Takes note of connections made and lost, and mends one that libzmq has given up: it does so when a frame is
     /// larger than allowed, and says nothing. To be called when nothing is left to receive, since what the old
     /// connection holds is lost with it.
     pub(super) fn mend(&mut self) -> Result<(), io::Error> {
+        self.looked_at = Instant::now();
         while let Some(event) = receive_frame(&self.monitor)? {
             let number = event.first_chunk().map(|number| u16::from_ne_bytes(*number));
             let mut more = event.get_more();

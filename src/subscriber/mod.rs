@@ -256,9 +256,8 @@ impl Subscriber {
             let wait_ms = match deadline.into_iter().chain(mend_at).min() {
                 None => -1,
                 // Rounded up, or the last millisecond would be spent spinning.
-                Some(until) => {
-                    i64::try_from((until - now).as_millis()).map_or(MAX_WAIT_MS, |ms| MAX_WAIT_MS.min(ms + 1))
-                }
+                Some(until) => i64::try_from((until - now).as_millis())
+                    .map_or(MAX_WAIT_MS, |ms| MAX_WAIT_MS.min(ms.saturating_add(1))),
             };
             let mut items: Vec<_> = self.endpoints.iter().flat_map(|endpoint| endpoint.socket.poll_items()).collect();
             items.push(zmq::PollItem::from_fd(self.stop.fd(), zmq::POLLIN));
@@ -279,6 +278,7 @@ impl Subscriber {
                 endpoint.note(arrival, &self.settings, &self.status, &mut self.ready);
                 return Ok(true);
             }
+            endpoint.socket.mend_now_and_then()?;
         }
         Ok(false)
     }
