@@ -1,64 +1,20 @@
-//! The subscriber on real TCP sockets, fed by publishers that send what a test wants. No test sleeps: a message is sent
-//! once its subscription has arrived, and what is waited for comes or the test fails.
+//! The subscriber on real TCP sockets: what it tells, and in what order. The publishers send what a test wants. No test
+//! sleeps: a message is sent once its subscription has arrived, and what is waited for comes or the test fails.
 #![cfg(feature = "zmq")]
 
+#[path = "support/listening.rs"]
+mod listening;
 #[path = "support/publisher.rs"]
 mod publisher;
 
-use kv_events::subscriber::{
-    ConnectError, Delivery, Malformed, RecvError, Settings, SourceStatus, Subscriber, TopicFilter,
-};
+use kv_events::subscriber::{Delivery, Malformed, RecvError, Settings, Subscriber, TopicFilter};
 use kv_events::tracker::{Base, GapCause, Verdict};
-use publisher::{PATIENCE_MS, Publisher, engine, master};
+use kv_events::{Config, MediaSet, Object};
+use listening::{STARTED, Told, expect_nothing, listen, next, only_source, tell};
+use publisher::{Publisher, engine, master};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, Once};
-use std::time::{Duration, Instant};
-
-/// What a delivery comes to, in a form that compares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
-    Notice(u64, Verdict),
-    Message(u64),
-    Repeated(u64),
-    Malformed(Option<u64>, Malformed),
-}
-
-const STARTED: Verdict = Verdict::Started { missed: Some(0) };
-
-fn next(subscriber: &mut Subscriber) -> Delivery {
-    subscriber.recv_timeout(Duration::from_millis(PATIENCE_MS as u64)).expect("something arrives")
-}
-
-fn told(delivery: &Delivery) -> Told {
-    match delivery {
-        Delivery::Notice { sequence, verdict, .. } => Told::Notice(*sequence, *verdict),
-        Delivery::Message(message) if message.is_duplicate() => Told::Repeated(message.sequence()),
-        Delivery::Message(message) => Told::Message(message.sequence()),
-        Delivery::Malformed { sequence, reason, .. } => Told::Malformed(*sequence, *reason),
-    }
-}
-
-/// The next `count` deliveries, and the certainty that there are no more right now.
-fn tell(subscriber: &mut Subscriber, count: usize) -> Vec<Told> {
-    let all = (0..count).map(|_| told(&next(subscriber))).collect();
-    assert!(matches!(subscriber.try_recv(), Err(RecvError::Empty)));
-    all
-}
-
-fn expect_nothing(subscriber: &mut Subscriber) {
-    assert!(matches!(subscriber.recv_timeout(Duration::from_millis(1)), Err(RecvError::Empty)));
-}
-
-fn listen(publisher: &Publisher, settings: &Settings) -> Subscriber {
-    let subscriber = Subscriber::connect([&publisher.endpoint], settings).unwrap();
-    publisher.await_subscription();
-    subscriber
-}
-
-fn only_source(subscriber: &Subscriber) -> SourceStatus {
-    let [source] = <[SourceStatus; 1]>::try_from(subscriber.status_handle().sources()).unwrap();
-    source
-}
+use std::time::Duration;
 
 #[test]
 fn gap_is_told_before_the_message_that_shows_it() {
@@ -168,8 +124,11 @@ fn prefix_takes_longer_topics_and_exact_does_not() {
         }
         assert_eq!(seen, expected, "{topic:?}");
         assert!(matches!(subscriber.try_recv(), Err(RecvError::Empty)));
+        // What is no message is told all the same: a publisher without a topic frame would be silent otherwise.
+        publisher.send_frames(&[topic.subscription(), b"no number"]);
+        assert_eq!(tell(&mut subscriber, 1), [Told::Malformed(None, Malformed::Frames(2))]);
         let received: u64 = subscriber.status_handle().sources().iter().map(|source| source.received).sum();
-        assert_eq!(received, expected.len() as u64);
+        assert_eq!(received, expected.len() as u64 + 1);
     }
 }
 
@@ -381,221 +340,52 @@ fn figures_are_read_from_another_thread_and_match_the_script() {
 }
 
 #[test]
-fn receive_hwm_is_applied_and_what_it_costs_is_told() {
-    // PC-57: "a configured limit was never applied to the socket"
-    let publisher = Publisher::bound_to("tcp://127.0.0.1:*", 2);
-    let mut subscriber = listen(&publisher, &Settings { receive_hwm: 2, ..Settings::default() });
-    let big = "k".repeat(64 << 10);
-    let mut sequence = 0;
-    let mut publish = || {
-        sequence += 1;
-        publisher.send(sequence, &master(1000, sequence, &[&big]));
-    };
-    // Far more than both queues and the kernel's buffers hold.
-    (0..4000).for_each(|_| publish());
-    let begun = Instant::now();
-    let gap = loop {
-        match subscriber.try_recv() {
-            Ok(Delivery::Notice { verdict: gap @ Verdict::Gap { .. }, .. }) => break gap,
-            Ok(_) => {}
-            Err(error) => {
-                assert!(matches!(error, RecvError::Empty) && begun.elapsed().as_millis() < PATIENCE_MS as u128);
-                publish();
-            }
-        }
-    };
-    assert!(matches!(gap, Verdict::Gap { cause: GapCause::Lost, .. }), "{gap:?}");
-}
-
-#[test]
-fn oversized_frame_costs_itself_and_shows_as_a_gap() {
-    let publisher = Publisher::new();
-    let mut subscriber = listen(&publisher, &Settings { max_frame_bytes: Some(1000), ..Settings::default() });
-    publisher.send(1, &master(1000, 1, &["k"]));
-    assert_eq!(tell(&mut subscriber, 2)[1], Told::Message(1));
-    publisher.send(2, &master(1000, 2, &[&"k".repeat(1000)]));
-    // libzmq hangs up, and would leave it at that.
-    publisher.await_resubscription(|| expect_nothing(&mut subscriber));
-    publisher.send(3, &master(1000, 3, &["k"]));
-    let gap = Verdict::Gap { from: 2, to: 2, cause: GapCause::Lost };
-    assert_eq!(tell(&mut subscriber, 2), [Told::Notice(3, gap), Told::Message(3)]);
-    let status = only_source(&subscriber);
-    assert_eq!((status.connections, status.disconnections), (2, 1));
-}
-
-#[test]
-fn given_up_connection_is_mended_while_another_endpoint_is_busy() {
-    let (cut_off, busy) = (Publisher::new(), Publisher::new());
-    let settings = Settings { max_frame_bytes: Some(1000), ..Settings::default() };
-    let mut subscriber = Subscriber::connect([&cut_off.endpoint, &busy.endpoint], &settings).unwrap();
-    cut_off.await_subscription();
-    busy.await_subscription();
-    cut_off.send(1, &master(1000, 1, &[&"k".repeat(1000)]));
-    let mut sequence = 0;
-    let mut keep_busy = |subscriber: &mut Subscriber| {
-        for _ in 0..2 {
-            sequence += 1;
-            busy.send(sequence, &engine(1.5, &[]));
-        }
-        next(subscriber);
-    };
-    (0..100).for_each(|_| keep_busy(&mut subscriber));
-    cut_off.await_resubscription(|| keep_busy(&mut subscriber));
-}
-
-#[test]
-fn stop_ends_a_wait_and_every_later_call() {
-    let publisher = Publisher::new();
-    let mut subscriber = listen(&publisher, &Settings::default());
-    publisher.send(1, &master(1000, 1, &["k"]));
-    assert!(matches!(next(&mut subscriber), Delivery::Notice { .. }));
-    let stop = subscriber.stop_handle();
-    assert!(!stop.is_stopped());
-    let waiter = std::thread::spawn(move || {
-        let message = subscriber.recv().unwrap();
-        assert!(matches!(message, Delivery::Message(_)));
-        (subscriber.recv(), subscriber)
-    });
-    stop.clone().stop();
-    stop.stop();
-    // It may have been stopped before its first call: then it says so, and its message is not handed over.
-    match waiter.join() {
-        Ok((outcome, mut subscriber)) => {
-            assert!(matches!(outcome, Err(RecvError::Stopped)));
-            assert!(matches!(subscriber.try_recv(), Err(RecvError::Stopped)));
-            assert!(matches!(subscriber.recv_timeout(Duration::MAX), Err(RecvError::Stopped)));
-        }
-        Err(_) => assert!(stop.is_stopped()),
-    }
-}
-
-#[test]
-fn empty_is_said_at_once_or_when_the_time_is_over() {
-    let publisher = Publisher::new();
-    let mut subscriber = listen(&publisher, &Settings::default());
-    assert!(matches!(subscriber.try_recv(), Err(RecvError::Empty)));
-    let (begun, timeout) = (Instant::now(), Duration::from_millis(20));
-    assert!(matches!(subscriber.recv_timeout(timeout), Err(RecvError::Empty)));
-    assert!(begun.elapsed() >= timeout);
-}
-
-#[test]
-fn descriptors_tell_when_there_is_something_to_receive() {
-    let publishers = [Publisher::new(), Publisher::new()];
-    let mut subscriber =
-        Subscriber::connect(publishers.each_ref().map(|publisher| &publisher.endpoint), &Settings::default()).unwrap();
-    publishers.iter().for_each(Publisher::await_subscription);
-    let fds = subscriber.fds().unwrap();
-    assert_eq!(fds.len(), 5);
-    let wait = || {
-        let mut items: Vec<_> = fds.iter().map(|&fd| zmq::PollItem::from_fd(fd, zmq::POLLIN)).collect();
-        assert!(zmq::poll(&mut items, PATIENCE_MS.into()).unwrap() > 0, "something becomes readable");
-        items.iter().map(zmq::PollItem::is_readable).collect::<Vec<_>>()
-    };
-    // As the rule has it: receive until empty, then wait.
-    let drain = |subscriber: &mut Subscriber| {
-        let mut messages = 0;
-        loop {
-            match subscriber.try_recv() {
-                Ok(Delivery::Message(_)) => messages += 1,
-                Ok(_) => {}
-                Err(RecvError::Empty) => return messages,
-                Err(error) => panic!("{error}"),
-            }
-        }
-    };
-    drain(&mut subscriber);
-    for round in 0..200 {
-        publishers[0].send(round + 1, &engine(1.5, &[]));
-        publishers[1].send(2 * round + 1, &engine(1.5, &[]));
-        publishers[1].send(2 * round + 2, &engine(1.5, &[]));
-        let mut left = 3;
-        while left > 0 {
-            wait();
-            left -= drain(&mut subscriber);
+fn own_publisher_is_read_with_every_loss_in_its_place() {
+    let config = Config::new("tcp://127.0.0.1:0", "backend").queue_capacity(16).send_hwm(0);
+    let publisher = kv_events::Publisher::start(config).unwrap();
+    let endpoint = publisher.bound_endpoint().unwrap();
+    let settings = Settings { receive_hwm: 0, ..Settings::default() };
+    let mut subscriber = Subscriber::connect([endpoint], &settings).unwrap();
+    // The path is proven by a message that comes through.
+    let mut before = None;
+    while before.is_none() {
+        assert!(publisher.cleared("probe").is_accepted());
+        match subscriber.recv_timeout(Duration::from_millis(10)) {
+            Ok(Delivery::Notice { verdict: Verdict::Started { missed: Some(missed) }, .. }) => before = Some(missed),
+            Ok(other) => panic!("{other:?}"),
+            Err(error) => assert!(matches!(error, RecvError::Empty)),
         }
     }
-    subscriber.stop_handle().stop();
-    assert!(wait()[4]);
-}
-
-#[test]
-fn signals_do_not_end_a_wait() {
-    extern "C" fn nothing(_: libc::c_int) {}
-    let publisher = Publisher::new();
-    let mut subscriber = listen(&publisher, &Settings::default());
-    // SAFETY: the action is zeroed but for a handler that does nothing; without SA_RESTART it interrupts what waits.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as usize;
-        assert_eq!(libc::sigaction(libc::SIGUSR1, &action, std::ptr::null_mut()), 0);
-    }
-    let (send, thread) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {
-        let waiter = scope.spawn(move || {
-            // SAFETY: asks for the calling thread's own id.
-            send.send(unsafe { libc::pthread_self() } as usize).unwrap();
-            told(&next(&mut subscriber))
-        });
-        let thread = thread.recv().unwrap();
-        for _ in 0..1000 {
-            // SAFETY: the thread is not joined yet, so its id is valid.
-            assert_eq!(unsafe { libc::pthread_kill(thread as libc::pthread_t, libc::SIGUSR1) }, 0);
-            std::thread::yield_now();
+        for thread in 0..4 {
+            let publisher = &publisher;
+            scope.spawn(move || {
+                for n in 0..20_000 {
+                    let key = format!("{thread}-{n}");
+                    assert!(publisher.committed(&Object::new("t", &key), MediaSet::CPU).is_accepted());
+                }
+            });
         }
-        publisher.send(1, &master(1000, 1, &["k"]));
-        assert_eq!(waiter.join().unwrap(), Told::Notice(1, STARTED));
     });
-}
-
-#[test]
-fn bad_endpoints_and_settings_are_named() {
-    let connect = |endpoint: &str| Subscriber::connect([endpoint], &Settings::default());
-    for (endpoint, reason) in [
-        ("", "names no transport"),
-        ("127.0.0.1:5557", "names no transport"),
-        ("tcp://127.0.0.1:5557\0", "NUL"),
-        ("\0", "NUL"),
-        ("udp://127.0.0.1:5557", "not supported"),
-        ("inproc://here", "not supported"),
-        ("tcp://127.0.0.1", "names no port"),
-        ("tcp://127.0.0.1:", "no port from 1"),
-        ("tcp://127.0.0.1:0", "no port from 1"),
-        ("tcp://127.0.0.1:+1", "no port from 1"),
-        ("tcp://127.0.0.1:65536", "no port from 1"),
-        ("tcp://127.0.0.1:5557x", "no port from 1"),
-        ("tcp://:5557", "names no host"),
-        ("tcp://*:5557", "names no host"),
-        ("tcp://[::1:5557", "no IPv6 address"),
-        ("tcp://::1:5557", "no IPv6 address"),
-        ("tcp://[::g]:5557", "no IPv6 address"),
-        ("tcp://127.0.0.1;:5557", "is no address"),
-        ("tcp://a b:5557", "is no address"),
-        ("ipc://", "names no path"),
-    ] {
-        match connect(endpoint) {
-            Err(error @ ConnectError::BadEndpoint { .. }) => {
-                let text = error.to_string();
-                assert!(text.contains(reason) && text.contains(&format!("{endpoint:?}")), "{text}");
+    assert!(publisher.stop(Duration::from_secs(60)).closed);
+    let status = publisher.status();
+    let (mut last, mut missed, mut messages) = (0, before.unwrap(), 0);
+    while last < status.last_sequence {
+        match next(&mut subscriber) {
+            Delivery::Message(message) => (last, messages) = (message.sequence(), messages + 1),
+            Delivery::Notice { verdict: verdict @ Verdict::Gap { from, cause, .. }, .. } => {
+                assert_eq!(from, last + 1);
+                assert_ne!(cause, GapCause::Lost, "nothing is lost on the way");
+                missed += verdict.gap_size();
             }
-            other => panic!("{endpoint:?}: {other:?}"),
+            other => panic!("{other:?}"),
         }
     }
-    let too_long = format!("ipc:///{}", "x".repeat(500));
-    assert!(matches!(connect(&too_long), Err(ConnectError::System { endpoint, .. }) if endpoint == too_long));
-    let none: [&str; 0] = [];
-    assert!(matches!(Subscriber::connect(none, &Settings::default()), Err(ConnectError::NoEndpoint)));
-    let twice = ["tcp://127.0.0.1:9", "tcp://127.0.0.1:9"];
-    assert!(matches!(Subscriber::connect(twice, &Settings::default()), Err(ConnectError::Twice { .. })));
-    for settings in
-        [Settings { receive_hwm: u32::MAX, ..Settings::default() }, Settings { max_topics: 0, ..Settings::default() }]
-    {
-        let refused = Subscriber::connect(["tcp://127.0.0.1:9"], &settings);
-        assert!(matches!(refused, Err(ConnectError::BadSetting { .. })), "{refused:?}");
-    }
-    // Nobody has to be there: neither a host, nor a listener.
-    for endpoint in ["tcp://127.0.0.1:9", "tcp://[::1]:9", "tcp://no-such-host.invalid:5557", "ipc:///tmp/nobody"] {
-        let mut subscriber = connect(endpoint).unwrap();
-        assert!(matches!(subscriber.try_recv(), Err(RecvError::Empty)), "{endpoint}");
-    }
+    assert!(status.evicted_events > 0, "the queue is small enough to overflow: {status:?}");
+    assert_eq!(missed + messages, status.last_sequence);
+    let unseen = status.published_batches - messages;
+    assert_eq!(missed, status.evicted_events + status.failed_events + unseen);
+    assert!(matches!(subscriber.try_recv(), Err(RecvError::Empty)));
+    let source = only_source(&subscriber);
+    assert_eq!((source.connections, source.restarts, source.duplicates, source.malformed()), (1, 0, 0, 0));
 }
