@@ -96,7 +96,7 @@ impl<W: Write> Show for Text<W> {
             }
             Verdict::Gap { from, to, cause } => {
                 let cause = match cause {
-                    GapCause::Evicted => "lost by the publisher, which had no room",
+                    GapCause::Evicted => "lost by the publisher before it sent them",
                     GapCause::Lost => "lost on the way",
                     GapCause::Unknown => "cause unknown",
                 };
@@ -163,7 +163,7 @@ impl<W: Write> Show for Text<W> {
         }
         writeln!(self.output)?;
         write!(self.output, "  {messages} messages, {events} events in {seconds:.1} s")?;
-        if *seconds > 0.0 {
+        if *seconds >= 0.1 {
             let (message_rate, event_rate) = (*messages as f64 / seconds, *events as f64 / seconds);
             write!(self.output, " ({message_rate:.1} messages/s, {event_rate:.1} events/s)")?;
         }
@@ -202,7 +202,7 @@ fn subject(envelope: Option<&Envelope<'_>>, hashes: &List<'_, BlockHash<'_>>) ->
         }
         what.push_str(", ");
     }
-    let _ = write!(what, "{} blocks", hashes.len());
+    let _ = write!(what, "{} block{}", hashes.len(), if hashes.len() == 1 { "" } else { "s" });
     if let Some(first) = hashes.iter().next() {
         match first.low64() {
             Some(low64) => _ = write!(what, " {low64:016x}"),
