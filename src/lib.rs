@@ -21,6 +21,8 @@ pub mod decode;
 pub mod engine;
 mod error;
 mod event;
+#[cfg(any(feature = "metrics", feature = "prometheus"))]
+pub mod metrics;
 mod publisher;
 mod status;
 #[cfg(feature = "zmq")]
