@@ -12,7 +12,7 @@ pub mod model_queue;
 
 pub use pipe::Pipe;
 pub use pool::Pool;
-pub use queue::{EvictingQueue, Limits};
+pub use queue::{CHUNK, EvictingQueue, Limits};
 pub use sweep::{SweepEnd, SweepTable, SweepToken};
 pub use wake::{Closed, Wake};
 
@@ -29,6 +29,11 @@ pub trait Call {
 
     /// Tells the processor that the call's bytes are about to be read.
     fn prefetch(&self) {}
+
+    /// Tells it that it has its place in the queue, behind all that were told so before it: for models, which judge by
+    /// the order in the queue.
+    #[cfg(all(loom, feature = "loom"))]
+    fn placed(&self) {}
 
     /// A second handle to the same buffer, where a model can make one: for the fault that returns a buffer twice.
     #[cfg(feature = "__faults")]
