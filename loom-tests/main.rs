@@ -7,12 +7,14 @@
 #![cfg(all(loom, feature = "loom"))]
 
 mod oracle;
-// mod pipeline;
-// mod pool;
+mod pipeline;
+mod pool;
 mod queue;
-// mod stop;
+mod rig;
+mod stop;
 mod support;
-// mod sweep;
-// mod wake;
+mod sweep;
+mod wake;
 
-const _: () = assert!(cfg!(debug_assertions), "the models want debug assertions; Cargo.toml has them in the release profile");
+const _: () =
+    assert!(cfg!(debug_assertions), "the models want debug assertions; Cargo.toml has them in the release profile");

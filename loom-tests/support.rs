@@ -9,9 +9,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// One step per operation; tells the order.
 pub const SPEC: StandIn = StandIn::new(Algorithm::Spec).telling();
+/// The same as a pool, where nobody asks for the order.
+pub const SPEC_POOL: StandIn = StandIn::new(Algorithm::Spec);
 /// The ported ring; tells the order.
 pub const RING: StandIn = StandIn::new(Algorithm::Ring { start: 0 }).telling();
-/// The ported ring as a pool, where nobody asks for the order.
+/// The same as a pool.
 pub const RING_POOL: StandIn = StandIn::new(Algorithm::Ring { start: 0 });
 
 /// What can happen in an execution; the runner counts the executions in which it did.
@@ -78,7 +80,10 @@ impl Model {
         std::io::stdout().write_all(line.as_bytes()).unwrap();
         // With a fault in, only what the model asserts may count as catching it.
         if active_fault().is_none() {
-            assert!(executions >= floor, "{name} explored too little: {executions} executions, at least {floor} expected");
+            assert!(
+                executions >= floor,
+                "{name} explored too little: {executions} executions, at least {floor} expected"
+            );
             for &what in must_see {
                 assert!(counts.get(what) > 0, "{name} tested nothing: in no execution {what:?}");
             }
@@ -163,6 +168,16 @@ impl ModelCall {
         contents.with_mut(|place| unsafe { *place = self.name });
         self.contents = Some(Arc::new(contents));
         self
+    }
+
+    /// Gives it another name and other contents, in place.
+    pub fn rewrite(&mut self, name: Name) {
+        self.name = name;
+        if let Some(contents) = &self.contents {
+            // SAFETY: loom's cell panics if anyone else may be in it.
+            contents.with_mut(|place| unsafe { *place = name });
+        }
+        self.read();
     }
 
     /// Reads the contents.

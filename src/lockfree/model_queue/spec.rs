@@ -5,9 +5,8 @@ use loom::sync::atomic::{AtomicUsize, Ordering};
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-/// A bounded queue that changes in one step, a relaxed read-modify-write, and answers "empty" and "full" by a relaxed
-/// load: the weakest queue that is still linearizable. An operation is certain to see only the changes that happened
-/// before it, and seeing one makes nothing else visible.
+/// A bounded queue that changes in one step, a relaxed read-modify-write, and says that it is empty on the word of a
+/// relaxed load: nobody is certain to see a push that did not happen before, and seeing one makes nothing else visible.
 #[derive(Debug)]
 pub(super) struct Spec<T> {
     capacity: usize,
@@ -32,9 +31,6 @@ impl<T: Call> Spec<T> {
     }
 
     pub(super) fn push(&self, item: T) -> Result<(), T> {
-        if self.seen_length() == self.capacity {
-            return Err(item);
-        }
         self.step(|items| if items.len() == self.capacity { Err(item) } else { Ok(self.put(items, item)) })
     }
 
