@@ -165,8 +165,8 @@ fn ring_two_producers() {
 /// One producer against the sender goes deeper.
 #[test]
 fn ring_one_producer() {
-    let race = Race { queue: RING, watched: true, producers: 1, prefilled: 1, ..RACE };
-    check("queue_ring_one_producer", 2, 100, &[Seen::Evicted, Seen::Special], race);
+    let race = Race { queue: RING, watched: true, producers: 1, calls: 3, prefilled: 1, ..RACE };
+    check("queue_ring_one_producer", 3, 100, &[Seen::Evicted, Seen::Special], race);
 }
 
 /// The same with a queue that is full to begin with and longer than one.
