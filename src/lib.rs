@@ -13,6 +13,8 @@
 mod config;
 mod error;
 mod event;
+#[cfg(any(feature = "metrics", feature = "prometheus"))]
+pub mod metrics;
 mod publisher;
 mod status;
 
