@@ -124,7 +124,7 @@ impl Rig {
         assert_eq!(get(&self.accepted), accounted, "I1: what was accepted is accounted for: {log:#?}");
         let used_up = self.tally.messages.get() + evicted + failed;
         assert_eq!(self.tally.sequence.get(), used_up, "the sequence rule: {log:#?}");
-        assert!(self.pipe.queue().len() == 0, "I7: drained");
+        assert!(self.pipe.queue().is_empty(), "I7: drained");
         counts.note(Seen::Evicted, evicted > 0);
         counts.note(Seen::Refused, get(&self.refused) > 0);
         counts.note(Seen::Special, accounts.abandoned > 0);

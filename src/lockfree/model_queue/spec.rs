@@ -31,7 +31,13 @@ impl<T: Call> Spec<T> {
     }
 
     pub(super) fn push(&self, item: T) -> Result<(), T> {
-        self.step(|items| if items.len() == self.capacity { Err(item) } else { Ok(self.put(items, item)) })
+        self.step(|items| {
+            if items.len() == self.capacity {
+                return Err(item);
+            }
+            self.put(items, item);
+            Ok(())
+        })
     }
 
     pub(super) fn force_push(&self, item: T) -> Option<T> {
