@@ -6,7 +6,8 @@ use super::event::Event;
 use super::outline::Outlines;
 use super::owned::OwnedBatch;
 use super::scalar::Timestamp;
-use super::{map, positional, structure};
+use super::structure::{self, Ends};
+use super::{map, positional};
 
 /// A decoded payload. Borrows it; nothing is copied, and events are read as they are iterated over.
 #[derive(Clone, Copy, Debug)]
@@ -36,8 +37,8 @@ impl<'a> Batch<'a> {
     ///
     /// The payload's structure is broken, or it is no batch. Then no event of it can be trusted.
     pub fn parse(payload: &'a [u8]) -> Result<Batch<'a>, DecodeError> {
-        structure::check(payload, 0)?;
-        let head = BatchHead::read(payload)?;
+        let ends = structure::check(payload, 0)?;
+        let head = BatchHead::read(payload, &ends)?;
         Ok(Batch { payload, head })
     }
 
@@ -108,16 +109,16 @@ impl<'a> IntoIterator for &Batch<'a> {
 }
 
 impl BatchHead {
-    fn read(payload: &[u8]) -> Result<BatchHead, Fault> {
+    fn read(payload: &[u8], ends: &Ends) -> Result<BatchHead, Fault> {
         let mut cursor = Cursor::new(payload, 0);
         let mut timestamp = None;
         let mut rank = None;
         let mut events = None;
-        let mut field = |name: Option<&'static str>, cursor: &mut Cursor<'_>| {
+        let mut field = |name: Option<&'static str>, child: usize, cursor: &mut Cursor<'_>| {
             let start = cursor.pos();
             let outcome: Read<()> = match name {
                 Some("ts") => Timestamp::parse(cursor).map(|value| timestamp = Some(value)),
-                Some("events") => read_events(cursor).map(|value| events = Some(value)),
+                Some("events") => read_events(cursor, ends.get(child)).map(|value| events = Some(value)),
                 Some(_) => cursor.optional(Cursor::integer).map(|value| rank = value),
                 None => cursor.skip(),
             };
@@ -127,13 +128,13 @@ impl BatchHead {
         match cursor.head() {
             Ok(Head::Array(len)) => {
                 for place in 0..len as usize {
-                    field(NAMES.get(place).copied(), &mut cursor)?;
+                    field(NAMES.get(place).copied(), place, &mut cursor)?;
                 }
             }
             Ok(Head::Map(len)) => {
-                for _ in 0..len {
+                for pair in 0..len as usize {
                     let Some(key) = map::key(&mut cursor)? else { continue };
-                    field(NAMES.into_iter().find(|name| name.as_bytes() == key), &mut cursor)?;
+                    field(NAMES.into_iter().find(|name| name.as_bytes() == key), 2 * pair + 1, &mut cursor)?;
                 }
             }
             Ok(_) => return Err(Fault::at(ErrorClass::WrongType, 0)),
@@ -146,11 +147,14 @@ impl BatchHead {
     }
 }
 
-/// Where the events begin, and how many they are; past all of them.
-fn read_events(cursor: &mut Cursor<'_>) -> Read<(usize, u32)> {
+/// Where the events begin, and how many they are; past all of them, whose end the structural pass may have seen.
+fn read_events(cursor: &mut Cursor<'_>, end: Option<&usize>) -> Read<(usize, u32)> {
     let len = cursor.array()?;
     let start = cursor.pos();
-    cursor.skip_many(u64::from(len))?;
+    match end {
+        Some(end) => cursor.seek(*end),
+        None => cursor.skip_many(u64::from(len))?,
+    }
     Ok((start, len))
 }
 

@@ -3,6 +3,7 @@
 use rmp::Marker;
 
 use super::error::ErrorClass;
+use super::ints::{AHEAD, RUN, decode_run, skip_run};
 
 /// Size in bytes, marker included, of every value whose marker alone tells it; 0 for the rest.
 pub(super) const FIXED_SIZE: [u8; 256] = {
@@ -43,6 +44,17 @@ pub(super) enum Head<'a> {
     Ext(i8, &'a [u8]),
     Array(u32),
     Map(u32),
+}
+
+/// What a cursor has just moved past.
+#[derive(Clone, Copy)]
+pub(super) struct Entered {
+    /// Whether it was a container's header and not a leaf.
+    pub(super) container: bool,
+    /// How many values are next because of it.
+    pub(super) children: u64,
+    /// Whether these may well be a run of integers.
+    pub(super) may_run: bool,
 }
 
 /// Reads forward through `data`. Every reading either moves past one value or leaves the position undefined and
@@ -187,20 +199,42 @@ impl<'a> Cursor<'a> {
                     return Err(ErrorClass::Truncated);
                 }
             } else {
-                left += self.enter()?.unwrap_or(0);
+                let Entered { children, may_run, .. } = self.enter()?;
+                left += children;
+                if may_run {
+                    (self.pos, left) = skip_run(self.data, self.pos, left);
+                }
             }
         }
         Ok(())
     }
 
-    /// Moves past a leaf (`None`) or past the header of a container: the number of values that are its children.
+    /// Moves past the integers of 32 bits at most that a run begins with; how many of `len` are left.
+    pub(super) fn skip_uints32(&mut self, len: u32) -> u32 {
+        if len < RUN {
+            return len;
+        }
+        let (pos, left) = skip_run(self.data, self.pos, u64::from(len));
+        self.pos = pos;
+        left as u32
+    }
+
+    /// Moves past a leaf, or past the header of a container.
     #[inline]
-    pub(super) fn enter(&mut self) -> Read<Option<u64>> {
+    pub(super) fn enter(&mut self) -> Read<Entered> {
         Ok(match self.head()? {
-            Head::Array(len) => Some(u64::from(len)),
-            Head::Map(len) => Some(2 * u64::from(len)),
-            _ => None,
+            Head::Array(len) => Entered { container: true, children: u64::from(len), may_run: len >= RUN },
+            Head::Map(len) => Entered { container: true, children: 2 * u64::from(len), may_run: false },
+            _ => Entered { container: false, children: 0, may_run: false },
         })
+    }
+
+    /// Reads integers of 32 bits at most into `values`, as long as nothing else comes; how many.
+    #[inline(always)]
+    pub(super) fn uints32(&mut self, values: &mut [u32; AHEAD], wanted: usize) -> usize {
+        let (count, bytes) = decode_run(self.data.get(self.pos..).unwrap_or_default(), values, wanted);
+        self.pos += bytes;
+        count
     }
 
     /// Length of the array that must be next.

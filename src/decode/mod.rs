@@ -51,6 +51,7 @@ mod event;
 mod fields;
 mod frames;
 mod hash;
+mod ints;
 mod list;
 mod map;
 mod mm;
@@ -80,7 +81,8 @@ pub use value::{ExtraKeys, Value};
 
 /// Whether bytes are one well-formed value that a decoder takes.
 pub(crate) fn check_structure(bytes: &[u8]) -> Result<(), DecodeError> {
-    Ok(structure::check(bytes, 0)?)
+    structure::check(bytes, 0)?;
+    Ok(())
 }
 
 pub(crate) use list::Repr as ListRepr;
