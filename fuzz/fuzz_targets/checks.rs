@@ -52,9 +52,9 @@ pub fn unallocated<T>(work: impl FnOnce() -> T) -> T {
 
 /// Reads all of an event; a number so that nothing is optimised away.
 pub fn read_all(event: &Event<'_>) -> u64 {
-    let mut sum = event.event_id().unwrap_or(0);
+    let mut sum = event.event_id().unwrap_or(0) >> 1;
     if let Some(envelope) = event.envelope() {
-        sum += envelope.seq_hashes.iter().filter_map(|hash| hash.low64()).fold(0, u64::wrapping_add) >> 32;
+        sum ^= envelope.seq_hashes.iter().filter_map(|hash| hash.low64()).fold(0, u64::wrapping_add) >> 32;
     }
     let hashes = match event {
         Event::Stored(stored) => {
