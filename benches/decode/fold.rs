@@ -29,10 +29,11 @@ impl Fold {
     pub fn text(&mut self, text: Option<&str>) {
         let Some(text) = text else { return self.number(u64::MAX) };
         self.number(text.len() as u64);
-        let mut chunks = text.as_bytes().chunks_exact(8);
-        for chunk in &mut chunks {
-            self.number(u64::from_le_bytes(chunk.try_into().unwrap_or_default()));
+        let mut rest = text.as_bytes();
+        while let Some((chunk, behind)) = rest.split_first_chunk::<8>() {
+            self.number(u64::from_le_bytes(*chunk));
+            rest = behind;
         }
-        self.number(chunks.remainder().iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)));
+        self.number(rest.iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)));
     }
 }

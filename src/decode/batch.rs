@@ -6,7 +6,7 @@ use super::event::Event;
 use super::outline::Outlines;
 use super::owned::OwnedBatch;
 use super::scalar::Timestamp;
-use super::structure::{self, Ends};
+use super::structure::{self, Seen};
 use super::{map, positional};
 
 /// A decoded payload. Borrows it; nothing is copied, and events are read as they are iterated over.
@@ -23,6 +23,7 @@ pub(super) struct BatchHead {
     rank: Option<i128>,
     events_at: usize,
     events: u32,
+    seen: Seen,
 }
 
 impl<'a> Batch<'a> {
@@ -37,8 +38,8 @@ impl<'a> Batch<'a> {
     ///
     /// The payload's structure is broken, or it is no batch. Then no event of it can be trusted.
     pub fn parse(payload: &'a [u8]) -> Result<Batch<'a>, DecodeError> {
-        let ends = structure::check(payload, 0)?;
-        let head = BatchHead::read(payload, &ends)?;
+        let seen = structure::check(payload, 0)?;
+        let head = BatchHead::read(payload, seen)?;
         Ok(Batch { payload, head })
     }
 
@@ -70,7 +71,12 @@ impl<'a> Batch<'a> {
 
     /// The events in order, each for itself: a bad one is an error in its place and costs its siblings nothing.
     pub fn events(&self) -> Events<'a> {
-        Events { cursor: Cursor::new(self.payload, self.head.events_at), left: self.head.events }
+        Events {
+            cursor: Cursor::new(self.payload, self.head.events_at),
+            left: self.head.events,
+            seen: self.head.seen,
+            next_run: 0,
+        }
     }
 
     /// The events in outline: what happened, to which hashes, on which medium. Token ids and all else are stepped over,
@@ -109,7 +115,7 @@ impl<'a> IntoIterator for &Batch<'a> {
 }
 
 impl BatchHead {
-    fn read(payload: &[u8], ends: &Ends) -> Result<BatchHead, Fault> {
+    fn read(payload: &[u8], seen: Seen) -> Result<BatchHead, Fault> {
         let mut cursor = Cursor::new(payload, 0);
         let mut timestamp = None;
         let mut rank = None;
@@ -118,7 +124,7 @@ impl BatchHead {
             let start = cursor.pos();
             let outcome: Read<()> = match name {
                 Some("ts") => Timestamp::parse(cursor).map(|value| timestamp = Some(value)),
-                Some("events") => read_events(cursor, ends.get(child)).map(|value| events = Some(value)),
+                Some("events") => read_events(cursor, seen.ends.get(child)).map(|value| events = Some(value)),
                 Some(_) => cursor.optional(Cursor::integer).map(|value| rank = value),
                 None => cursor.skip(),
             };
@@ -143,7 +149,7 @@ impl BatchHead {
         let missing = |name| Fault::in_field(ErrorClass::MissingField, name, cursor.pos());
         let timestamp = timestamp.ok_or(missing("ts"))?;
         let (events_at, events) = events.ok_or(missing("events"))?;
-        Ok(BatchHead { timestamp, rank, events_at, events })
+        Ok(BatchHead { timestamp, rank, events_at, events, seen })
     }
 }
 
@@ -163,6 +169,8 @@ fn read_events(cursor: &mut Cursor<'_>, end: Option<&usize>) -> Read<(usize, u32
 pub struct Events<'a> {
     cursor: Cursor<'a>,
     left: u32,
+    seen: Seen,
+    next_run: usize,
 }
 
 impl<'a> Iterator for Events<'a> {
@@ -172,6 +180,7 @@ impl<'a> Iterator for Events<'a> {
     fn next(&mut self) -> Option<Self::Item> {
         self.left = self.left.checked_sub(1)?;
         let start = self.cursor.pos();
+        self.cursor.expect_run(self.seen.run_from(start, &mut self.next_run));
         Some(read_event(&mut self.cursor).map_err(|fault| {
             pass_over(&mut self.cursor, start);
             EventError(fault)

@@ -4,6 +4,7 @@ use rmp::Marker;
 
 use super::error::ErrorClass;
 use super::ints::{AHEAD, RUN, decode_run, skip_run};
+use super::text;
 
 /// Size in bytes, marker included, of every value whose marker alone tells it; 0 for the rest.
 pub(super) const FIXED_SIZE: [u8; 256] = {
@@ -63,13 +64,16 @@ pub(super) struct Entered {
 pub struct Cursor<'a> {
     data: &'a [u8],
     pos: usize,
+    /// A stretch further on that the structural pass saw to be a whole array's elements, all of them integers of 32 bits
+    /// at most; none if its beginning is 0.
+    run: (usize, usize),
 }
 
 pub type Read<T> = Result<T, ErrorClass>;
 
 impl<'a> Cursor<'a> {
     pub(super) const fn new(data: &'a [u8], pos: usize) -> Self {
-        Cursor { data, pos }
+        Cursor { data, pos, run: (0, 0) }
     }
 
     pub(super) const fn pos(&self) -> usize {
@@ -78,6 +82,11 @@ impl<'a> Cursor<'a> {
 
     pub(super) const fn seek(&mut self, pos: usize) {
         self.pos = pos;
+    }
+
+    /// Tells of a run further on.
+    pub(super) const fn expect_run(&mut self, run: (usize, usize)) {
+        self.run = run;
     }
 
     pub(super) const fn data(&self) -> &'a [u8] {
@@ -214,6 +223,10 @@ impl<'a> Cursor<'a> {
         if len < RUN {
             return len;
         }
+        if self.run.0 == self.pos {
+            self.pos = self.run.1;
+            return 0;
+        }
         let (pos, left) = skip_run(self.data, self.pos, u64::from(len));
         self.pos = pos;
         left as u32
@@ -267,10 +280,22 @@ impl<'a> Cursor<'a> {
     /// Text.
     #[inline]
     pub(super) fn text(&mut self) -> Read<&'a str> {
-        match self.head()? {
-            Head::Str(bytes) => std::str::from_utf8(bytes).map_err(|_| ErrorClass::InvalidUtf8),
-            _ => Err(ErrorClass::WrongType),
-        }
+        let bytes = match Marker::from_u8(self.peek()?) {
+            Marker::FixStr(len) => {
+                self.pos += 1;
+                self.bytes(usize::from(len))?
+            }
+            Marker::Str8 => {
+                self.pos += 1;
+                let len = self.len8()?;
+                self.bytes(len)?
+            }
+            _ => match self.head()? {
+                Head::Str(bytes) => bytes,
+                _ => return Err(ErrorClass::WrongType),
+            },
+        };
+        text::from_bytes(bytes)
     }
 
     /// An unsigned integer of 64 bits.

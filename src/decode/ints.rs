@@ -51,18 +51,19 @@ impl Sizes {
 }
 
 /// Steps over at most `left` integers of a run at `pos`: where it stopped, and how many are still to do. It stops short
-/// at anything that is no such integer, and near the end of the data.
+/// at anything that is no such integer.
 pub(super) fn skip_run(data: &[u8], mut pos: usize, mut left: u64) -> (usize, u64) {
     // Blocks follow one another regardless of where integers begin, so that sizes of the next one can be worked out
     // while this one is still being hopped through.
     let mut base = pos;
-    while let Some(block) = data.get(base..).and_then(|rest| rest.first_chunk::<{ BLOCK + 8 }>()) {
+    'blocks: while let Some(block) = data.get(base..).and_then(|rest| rest.first_chunk::<{ BLOCK + 8 }>()) {
         let sizes = Sizes::of(block);
         let mut at = pos - base;
         while at < BLOCK {
             let size = usize::from(sizes.two[at]);
             if left < 2 || size == 0 {
-                return (base + at, left);
+                pos = base + at;
+                break 'blocks;
             }
             at += size;
             left -= 2;
@@ -70,7 +71,27 @@ pub(super) fn skip_run(data: &[u8], mut pos: usize, mut left: u64) -> (usize, u6
         pos = base + at;
         base += BLOCK;
     }
+    // What is left near the end of the data, one by one.
+    while let (Some(&marker), true) = (data.get(pos), left > 0) {
+        let size = size_of(marker);
+        if size == 0 || pos + size > data.len() {
+            break;
+        }
+        pos += size;
+        left -= 1;
+    }
     (pos, left)
+}
+
+/// The size of the unsigned integer of at most 32 bits that begins so; 0 if none does.
+fn size_of(marker: u8) -> usize {
+    match rmp::Marker::from_u8(marker) {
+        rmp::Marker::FixPos(_) => 1,
+        rmp::Marker::U8 => 2,
+        rmp::Marker::U16 => 3,
+        rmp::Marker::U32 => 5,
+        _ => 0,
+    }
 }
 
 /// Decodes integers of a run at the beginning of `bytes` into `values`, at most as many as fit: how many, and how many

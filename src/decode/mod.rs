@@ -55,6 +55,7 @@ mod ints;
 mod list;
 mod map;
 mod mm;
+mod names;
 mod outline;
 mod owned;
 mod positional;
@@ -62,6 +63,7 @@ mod scalar;
 #[cfg(feature = "serde")]
 mod ser;
 mod structure;
+mod text;
 mod tokens;
 mod value;
 

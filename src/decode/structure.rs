@@ -7,29 +7,61 @@ use super::ints::skip_run;
 /// How many containers may stand inside one another, the outermost counting as 1.
 pub const MAX_DEPTH: usize = 32;
 
-/// Where the first children of the outermost container end.
-pub(super) type Ends = [usize; 8];
+/// What the pass has seen that spares later readings a pass of their own.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Seen {
+    /// Where the first children of the outermost container end.
+    pub(super) ends: [usize; 8],
+    /// Of the first long arrays of nothing but integers of 32 bits at most: the elements' beginning and end.
+    runs: [(u32, u32); 8],
+    noted: usize,
+}
+
+impl Seen {
+    /// Length in bytes from which a run is worth a note.
+    const NOTE: usize = 128;
+
+    fn note(&mut self, start: usize, end: usize) {
+        let (Ok(from), Ok(to)) = (u32::try_from(start), u32::try_from(end)) else { return };
+        if let Some(run) = self.runs.get_mut(self.noted).filter(|_| end - start >= Self::NOTE) {
+            *run = (from, to);
+            self.noted += 1;
+        }
+    }
+
+    /// The first run that was noted at or behind `pos`; `next` is where to look for it.
+    #[inline]
+    pub(super) fn run_from(&self, pos: usize, next: &mut usize) -> (usize, usize) {
+        while let Some(&(start, end)) = self.runs[..self.noted].get(*next) {
+            if start as usize >= pos {
+                return (start as usize, end as usize);
+            }
+            *next += 1;
+        }
+        (0, 0)
+    }
+}
 
 /// Checks that `data` from `start` to its end is exactly one well-formed msgpack value.
 ///
 /// Loops instead of recursing, remembers at most [`MAX_DEPTH`] counters, and does work in proportion to the bytes.
-pub(super) fn check(data: &[u8], start: usize) -> Result<Ends, Fault> {
-    let mut ends = [0; 8];
+pub(super) fn check(data: &[u8], start: usize) -> Result<Seen, Fault> {
+    let mut seen = Seen::default();
     if start >= data.len() {
         return Err(Fault::at(ErrorClass::Empty, start));
     }
     let (mut pos, root) = enter(data, start)?;
     for child in 0..root.children {
-        pos = check_child(data, pos)?;
-        if let Some(end) = ends.get_mut(child as usize) {
+        pos = check_child(data, pos, &mut seen)?;
+        if let Some(end) = seen.ends.get_mut(child as usize) {
             *end = pos;
         }
     }
-    if pos < data.len() { Err(Fault::at(ErrorClass::TrailingBytes, pos)) } else { Ok(ends) }
+    if pos < data.len() { Err(Fault::at(ErrorClass::TrailingBytes, pos)) } else { Ok(seen) }
 }
 
 /// Checks the value at `start`, which stands in one container already; where it ends.
-fn check_child(data: &[u8], start: usize) -> Result<usize, Fault> {
+fn check_child(data: &[u8], start: usize, seen: &mut Seen) -> Result<usize, Fault> {
     const LEVELS: usize = MAX_DEPTH - 1;
     let mut outer = [0_u64; LEVELS];
     let mut depth = 0;
@@ -58,7 +90,10 @@ fn check_child(data: &[u8], start: usize) -> Result<usize, Fault> {
             }
             pos = behind;
             if entered.may_run {
-                (pos, left) = skip_run(data, pos, left);
+                (pos, left) = skip_run(data, behind, left);
+                if left == 0 {
+                    seen.note(behind, pos);
+                }
             }
         }
         while left == 0 {
