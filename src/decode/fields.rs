@@ -6,7 +6,7 @@ use super::event::{Additions, Cleared, Envelope, Event, EventKind, Removed, Stor
 use super::hash::BlockHash;
 use super::list::List;
 use super::mm::BlockMmInfos;
-use super::names::Name;
+use super::names::Field;
 use super::scalar::{CacheKind, MediumName, Timestamp};
 use super::tokens::TokenIds;
 use super::value::ExtraKeys;
@@ -74,7 +74,7 @@ pub(super) struct Fields<'a> {
 /// What came of offering a value to [`Fields::read`].
 pub(super) enum Offer {
     /// The value went into its field, or is at fault.
-    Field(Applies, Read<()>),
+    Value(Applies, Read<()>),
     /// The key is a tag's. The value is untouched.
     Tag,
 }
@@ -83,57 +83,57 @@ impl<'a> Fields<'a> {
     /// Reads the value at `cursor` into the field called `name`. The fields are read whatever the tag will turn out to
     /// be, so that one walk is enough for keys in any order.
     #[inline(always)]
-    pub(super) fn read(&mut self, name: Name, cursor: &mut Cursor<'a>) -> Offer {
+    pub(super) fn read(&mut self, name: Field, cursor: &mut Cursor<'a>) -> Offer {
         let envelope = &mut self.envelope;
         let additions = &mut self.additions;
         macro_rules! field {
             ($applies:ident, $slot:expr, $read:expr) => {
-                Offer::Field(Applies::$applies, cursor.optional($read).map(|value| $slot = value))
+                Offer::Value(Applies::$applies, cursor.optional($read).map(|value| $slot = value))
             };
         }
         match name {
-            Name::EventId => field!(TO_ENVELOPE, envelope.event_id, Cursor::uint),
-            Name::Timestamp => field!(TO_ENVELOPE, envelope.timestamp, Timestamp::parse),
-            Name::ModelName => field!(TO_ENVELOPE, envelope.model_name, Cursor::text),
-            Name::AdditionalSalt => field!(TO_ENVELOPE, envelope.additional_salt, Cursor::text),
-            Name::TenantId => field!(TO_ENVELOPE, envelope.tenant_id, Cursor::text),
-            Name::BackendId => field!(TO_ENVELOPE, envelope.backend_id, Cursor::text),
-            Name::DpRank => field!(TO_ENVELOPE, envelope.dp_rank, Cursor::integer),
-            Name::GroupId => field!(TO_ENVELOPE, envelope.group_id, Cursor::text),
-            Name::ObjectKey => field!(TO_ENVELOPE, envelope.object_key, Cursor::text),
-            Name::SeqHashes => Offer::Field(
+            Field::EventId => field!(TO_ENVELOPE, envelope.event_id, Cursor::uint),
+            Field::Timestamp => field!(TO_ENVELOPE, envelope.timestamp, Timestamp::parse),
+            Field::ModelName => field!(TO_ENVELOPE, envelope.model_name, Cursor::text),
+            Field::AdditionalSalt => field!(TO_ENVELOPE, envelope.additional_salt, Cursor::text),
+            Field::TenantId => field!(TO_ENVELOPE, envelope.tenant_id, Cursor::text),
+            Field::BackendId => field!(TO_ENVELOPE, envelope.backend_id, Cursor::text),
+            Field::DpRank => field!(TO_ENVELOPE, envelope.dp_rank, Cursor::integer),
+            Field::GroupId => field!(TO_ENVELOPE, envelope.group_id, Cursor::text),
+            Field::ObjectKey => field!(TO_ENVELOPE, envelope.object_key, Cursor::text),
+            Field::SeqHashes => Offer::Value(
                 Applies::TO_ENVELOPE,
                 cursor.optional(List::read).map(|value| envelope.seq_hashes = value.unwrap_or_default()),
             ),
-            Name::BaseBlockIdx => field!(TO_ENVELOPE, envelope.base_block_idx, Cursor::uint),
-            Name::ParentHash => field!(TO_ENVELOPE, envelope.parent_hash, BlockHash::parse),
-            Name::BlockHashes => Offer::Field(
+            Field::BaseBlockIdx => field!(TO_ENVELOPE, envelope.base_block_idx, Cursor::uint),
+            Field::ParentHash => field!(TO_ENVELOPE, envelope.parent_hash, BlockHash::parse),
+            Field::BlockHashes => Offer::Value(
                 Applies::TO_BLOCKS,
                 cursor.optional(List::read).map(|value| self.block_hashes = Some(value)),
             ),
-            Name::ParentBlockHash => field!(TO_STORED, self.parent_block_hash, BlockHash::parse),
-            Name::TokenIds => Offer::Field(
+            Field::ParentBlockHash => field!(TO_STORED, self.parent_block_hash, BlockHash::parse),
+            Field::TokenIds => Offer::Value(
                 Applies::TO_STORED,
                 cursor.optional(TokenIds::read).map(|value| self.token_ids = Some(value)),
             ),
-            Name::BlockSize => Offer::Field(
+            Field::BlockSize => Offer::Value(
                 Applies::TO_STORED_OR_ENVELOPE,
                 cursor.optional(Cursor::uint32).map(|value| self.block_size = Some(value)),
             ),
-            Name::LoraId => field!(TO_STORED, self.lora_id, Cursor::uint),
-            Name::LoraName => field!(TO_STORED_OR_ENVELOPE, self.lora_name, Cursor::text),
-            Name::Medium => field!(TO_BLOCKS_OR_ENVELOPE, self.medium, medium),
-            Name::ExtraKeys => field!(TO_STORED, self.extra_keys, List::read),
-            Name::BlockMmInfos => field!(TO_STORED, self.block_mm_infos, List::read),
-            Name::GroupIdx => field!(TO_BLOCKS, self.group_idx, Cursor::uint32),
-            Name::CacheKind => field!(TO_BLOCKS, self.kind, kind),
-            Name::SlidingWindow => field!(TO_BLOCKS, self.window, Cursor::uint32),
-            Name::CacheSalt => field!(TO_ALL, additions.cache_salt, Cursor::text),
-            Name::SessionId => field!(TO_ALL, additions.session_id, Cursor::text),
-            Name::Locality => field!(TO_ALL, additions.locality, Cursor::text),
-            Name::Ownership => field!(TO_ALL, additions.ownership, Cursor::text),
-            Name::SourceKind => field!(TO_ALL, additions.source_kind, Cursor::text),
-            Name::Type | Name::EventType => Offer::Tag,
+            Field::LoraId => field!(TO_STORED, self.lora_id, Cursor::uint),
+            Field::LoraName => field!(TO_STORED_OR_ENVELOPE, self.lora_name, Cursor::text),
+            Field::Medium => field!(TO_BLOCKS_OR_ENVELOPE, self.medium, medium),
+            Field::ExtraKeys => field!(TO_STORED, self.extra_keys, List::read),
+            Field::BlockMmInfos => field!(TO_STORED, self.block_mm_infos, List::read),
+            Field::GroupIdx => field!(TO_BLOCKS, self.group_idx, Cursor::uint32),
+            Field::CacheKind => field!(TO_BLOCKS, self.kind, kind),
+            Field::SlidingWindow => field!(TO_BLOCKS, self.window, Cursor::uint32),
+            Field::CacheSalt => field!(TO_ALL, additions.cache_salt, Cursor::text),
+            Field::SessionId => field!(TO_ALL, additions.session_id, Cursor::text),
+            Field::Locality => field!(TO_ALL, additions.locality, Cursor::text),
+            Field::Ownership => field!(TO_ALL, additions.ownership, Cursor::text),
+            Field::SourceKind => field!(TO_ALL, additions.source_kind, Cursor::text),
+            Field::Type | Field::EventType => Offer::Tag,
         }
     }
 

@@ -4,7 +4,7 @@ use super::cursor::Cursor;
 use super::error::{ErrorClass, Fault};
 use super::event::{Event, EventKind};
 use super::fields::{Fields, Offer, Shape};
-use super::names::Name;
+use super::names::Field;
 
 /// What `type` and `event_type` have said so far.
 #[derive(Clone, Copy, Default)]
@@ -16,9 +16,9 @@ pub(super) struct Tags {
 impl Tags {
     /// Reads the value at `cursor` as the tag called `name`.
     #[inline(always)]
-    pub(super) fn read(&mut self, name: Name, cursor: &mut Cursor<'_>) -> Result<(), Fault> {
+    pub(super) fn read(&mut self, name: Field, cursor: &mut Cursor<'_>) -> Result<(), Fault> {
         match name {
-            Name::Type => self.by_type = Some(tag(cursor, "type", EventKind::from_tag)?),
+            Field::Type => self.by_type = Some(tag(cursor, "type", EventKind::from_tag)?),
             _ => self.by_event_type = Some(tag(cursor, "event_type", EventKind::from_event_type)?),
         }
         Ok(())
@@ -59,13 +59,13 @@ pub(super) fn read<'a>(cursor: &mut Cursor<'a>, len: u32) -> Result<Event<'a>, F
     for _ in 0..len {
         let Some(key) = key(cursor)? else { continue };
         let value = cursor.pos();
-        let Some(name) = Name::of(key) else {
+        let Some(name) = Field::of(key) else {
             skip(cursor)?;
             continue;
         };
         match fields.read(name, cursor) {
-            Offer::Field(_, Ok(())) => {}
-            Offer::Field(_, Err(_)) => {
+            Offer::Value(_, Ok(())) => {}
+            Offer::Value(_, Err(_)) => {
                 doubtful = true;
                 cursor.seek(value);
                 skip(cursor)?;
@@ -91,13 +91,13 @@ fn first_fault(mut cursor: Cursor<'_>, len: u32, shape: Shape) -> Result<(), Fau
     for _ in 0..len {
         let Some(key) = key(&mut cursor)? else { continue };
         let value = cursor.pos();
-        let Some(name) = Name::of(key) else {
+        let Some(name) = Field::of(key) else {
             skip(&mut cursor)?;
             continue;
         };
         match fields.read(name, &mut cursor) {
-            Offer::Field(applies, outcome) if applies.to(shape) => {
-                let is_nil_hashes = name == Name::BlockHashes && matches!(fields.block_hashes, Some(None));
+            Offer::Value(applies, outcome) if applies.to(shape) => {
+                let is_nil_hashes = name == Field::BlockHashes && matches!(fields.block_hashes, Some(None));
                 let outcome = if is_nil_hashes && !shape.envelope { Err(ErrorClass::WrongType) } else { outcome };
                 outcome.map_err(|class| Fault::in_field(class, name.as_str(), value))?;
             }

@@ -4,11 +4,11 @@ macro_rules! names {
     ($($name:ident = $text:literal,)*) => {
         /// A key that means something.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(super) enum Name {
+        pub(super) enum Field {
             $($name,)*
         }
 
-        const NAMES: &[(Name, &str)] = &[$((Name::$name, $text),)*];
+        const NAMES: &[(Field, &str)] = &[$((Field::$name, $text),)*];
     };
 }
 
@@ -68,10 +68,10 @@ const TABLE: [u8; SLOTS] = {
     table
 };
 
-impl Name {
+impl Field {
     /// The name that this key is, if it is one.
     #[inline(always)]
-    pub(super) fn of(key: &[u8]) -> Option<Name> {
+    pub(super) fn of(key: &[u8]) -> Option<Field> {
         let (name, text) = NAMES.get(usize::from(TABLE[slot(key)]))?;
         same(text.as_bytes(), key).then_some(*name)
     }
@@ -105,15 +105,15 @@ mod tests {
     #[test]
     fn every_name_is_found_and_nothing_else() {
         for (name, text) in NAMES {
-            assert_eq!(Name::of(text.as_bytes()), Some(*name));
+            assert_eq!(Field::of(text.as_bytes()), Some(*name));
             assert_eq!(name.as_str(), *text);
             let mut other = text.as_bytes().to_vec();
             other[1] ^= 1;
-            assert_eq!(Name::of(&other), None);
-            assert_eq!(Name::of(&text.as_bytes()[1..]), None);
+            assert_eq!(Field::of(&other), None);
+            assert_eq!(Field::of(&text.as_bytes()[1..]), None);
         }
         for key in [&b""[..], b"t", b"ty", b"types", b"\xff\xff"] {
-            assert_eq!(Name::of(key), None);
+            assert_eq!(Field::of(key), None);
         }
     }
 }

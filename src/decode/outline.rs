@@ -7,7 +7,7 @@ use super::event::EventKind;
 use super::hash::BlockHash;
 use super::list::List;
 use super::map::{self, Tags, skip};
-use super::names::Name;
+use super::names::Field;
 use super::scalar::MediumName;
 
 /// What happened, to which hashes, on which medium: enough to keep an index of block hashes.
@@ -80,11 +80,11 @@ fn read_map<'a>(cursor: &mut Cursor<'a>, len: u32) -> Result<Outline<'a>, Fault>
     for _ in 0..len {
         let Some(key) = map::key(cursor)? else { continue };
         let value = *cursor;
-        match Name::of(key) {
-            Some(Name::BlockHashes) => hashes_at = Some(value),
-            Some(Name::Medium) => medium_at = Some(value),
-            Some(Name::EventId) => id_at = Some(value),
-            Some(name @ (Name::Type | Name::EventType)) => {
+        match Field::of(key) {
+            Some(Field::BlockHashes) => hashes_at = Some(value),
+            Some(Field::Medium) => medium_at = Some(value),
+            Some(Field::EventId) => id_at = Some(value),
+            Some(name @ (Field::Type | Field::EventType)) => {
                 tags.read(name, cursor)?;
                 continue;
             }

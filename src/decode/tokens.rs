@@ -173,6 +173,7 @@ impl fmt::Debug for TokenIds<'_> {
 pub struct TokenIter<'a>(IterRepr<'a>);
 
 #[derive(Clone)]
+#[expect(clippy::large_enum_variant, reason = "boxing what is read ahead would allocate")]
 enum IterRepr<'a> {
     Wire(Ahead<'a>),
     WirePairs { left: u32, last: Option<u32>, cursor: Cursor<'a> },
