@@ -10,6 +10,8 @@
 //!   socket           payload -> PUB socket                 v
 //! ```
 
+#[cfg(feature = "capi")]
+mod capi;
 mod config;
 mod error;
 mod event;
@@ -30,7 +32,7 @@ mod os;
 mod sender;
 #[cfg(feature = "zmq")]
 mod socket;
-#[cfg(any(feature = "zmq", feature = "__internals"))]
+#[cfg_attr(not(any(feature = "zmq", feature = "__internals")), allow(dead_code, unused_imports))]
 mod sync;
 #[cfg(any(feature = "zmq", feature = "__internals"))]
 mod wire;
@@ -48,6 +50,8 @@ pub use status::{Status, StopReport};
 #[cfg(feature = "__internals")]
 #[doc(hidden)]
 pub mod internals {
+    #[cfg(feature = "capi")]
+    pub use crate::capi;
     #[cfg(feature = "__faults")]
     pub use crate::faults::Fault;
     pub use crate::lockfree::*;
