@@ -6,6 +6,7 @@
 #include <kv_events.h>
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -370,7 +371,7 @@ static void *publish_until_stopped(void *argument) {
 
 static void *stop_when_busy(void *argument) {
   const struct work *work = argument;
-  while (atomic_load(&accepted) < 10000) usleep(100);
+  while (atomic_load(&accepted) < 10000) sched_yield();
   CHECK(kv_events_stop(work->publisher, DEADLINE_MS, NULL) == KV_EVENTS_OK);
   return NULL;
 }
