@@ -123,7 +123,8 @@ mod tests {
                 bytes[at] = 0x7f;
             }
         }
-        for text in ["é", "schlüssel/0123456789/0123456789/0123456789", "\0", "鍵", "👋 and more, more than sixteen"] {
+        for text in ["é", "schlüssel/0123456789/0123456789/0123456789", "\0", "鍵", "👋 and more, more than sixteen"]
+        {
             assert_eq!(utf8(text.as_bytes()), Some(text));
         }
     }

@@ -2,18 +2,23 @@
 
 usage: reader.py PROGRAM [ARGUMENT...]
 
+The shape of each event is not its business: `tests/python/subscriber.py` listens as well and looks at that.
+
 The program prints `endpoint E`, then publishes `cleared` events of the tenant `probe` until a line on its standard input
 says that one has arrived, then prints an `expect` or a `series` line for every event (see check.h) and publishes, last a
 `cleared` of the tenant `end`.
 """
 
+import json
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import msgspec
 import zmq
 
+SUBSCRIBER = Path(__file__).parent.parent / "python/subscriber.py"
 TIMEOUT_S = 60
 FIXED = {
     "model_name": "model",
@@ -80,6 +85,7 @@ def told(lines):
 def main():
     program = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     watchdog = threading.Timer(3 * TIMEOUT_S, program.kill)
+    watchdog.daemon = True
     watchdog.start()
     first = program.stdout.readline().rstrip("\n")
     if not first.startswith("endpoint "):
@@ -87,8 +93,12 @@ def main():
     lines = []
     listener = threading.Thread(target=lambda: lines.extend(line.rstrip("\n") for line in program.stdout))
     listener.start()
-    stream = Stream(first.removeprefix("endpoint "))
+    endpoint = first.removeprefix("endpoint ")
+    subscriber = subprocess.Popen([sys.executable, SUBSCRIBER, endpoint, "rfc"], stdout=subprocess.PIPE, text=True)
+    stream = Stream(endpoint)
     events = stream.batch()
+    if subscriber.stdout.readline() != "ready\n":
+        fail("the subscriber does not get ready")
     program.stdin.write("heard\n")
     program.stdin.flush()
     received = []
@@ -113,6 +123,12 @@ def main():
         queue = series.get(seen[3].rpartition("/")[0], ordered)
         if not queue or queue.pop(0) != seen:
             fail(f"{seen} was not to come here")
+    report = subscriber.stdout.read()
+    if subscriber.wait() != 0:
+        fail("the subscriber found fault with an event")
+    report = json.loads(report)
+    if report["missed"] != 0 or sum(report["seen"].values()) != len(received) + 1:
+        fail(f"the subscriber saw something else: {report}")
     missing = ordered + [event for queue in series.values() for event in queue]
     if missing or not received:
         fail(f"{len(missing)} events did not come, first {missing[:1]}")
