@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! event, config      what a master says, and with what settings
+//! capi               the same for C and C++
 //! publisher          the calls                       caller's thread
 //!   wire::encode     event -> bytes in a pooled buffer     |
 //!   lockfree         pool, evicting queue, wake, sweep     v

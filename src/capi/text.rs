@@ -51,11 +51,12 @@ fn utf8(bytes: &[u8]) -> Option<&str> {
 fn is_ascii(bytes: &[u8]) -> bool {
     const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
     let seen = if let (Some(first), Some(last)) = (bytes.first_chunk::<16>(), bytes.last_chunk::<16>()) {
-        let ends = u128::from_ne_bytes(*first) | u128::from_ne_bytes(*last);
-        let seen = bytes[16..].chunks_exact(16).fold(ends, |seen, chunk| match chunk.first_chunk::<16>() {
-            Some(chunk) => seen | u128::from_ne_bytes(*chunk),
-            None => seen,
-        });
+        let mut seen = u128::from_ne_bytes(*first) | u128::from_ne_bytes(*last);
+        let mut rest = &bytes[16..];
+        while let Some((chunk, behind)) = rest.split_first_chunk() {
+            seen |= u128::from_ne_bytes(*chunk);
+            rest = behind;
+        }
         seen as u64 | (seen >> 64) as u64
     } else if let (Some(first), Some(last)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
         u64::from_ne_bytes(*first) | u64::from_ne_bytes(*last)

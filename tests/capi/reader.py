@@ -82,11 +82,12 @@ def told(lines):
     return ordered, series
 
 
-def main():
-    program = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    watchdog = threading.Timer(3 * TIMEOUT_S, program.kill)
-    watchdog.daemon = True
-    watchdog.start()
+def run(argv, **pipes):
+    return subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, **pipes)
+
+
+def check(program, started):
+    """Reads what `program` sends; every other process begun goes into `started`."""
     first = program.stdout.readline().rstrip("\n")
     if not first.startswith("endpoint "):
         fail(f"the program began with {first!r}")
@@ -94,7 +95,8 @@ def main():
     listener = threading.Thread(target=lambda: lines.extend(line.rstrip("\n") for line in program.stdout))
     listener.start()
     endpoint = first.removeprefix("endpoint ")
-    subscriber = subprocess.Popen([sys.executable, SUBSCRIBER, endpoint, "rfc"], stdout=subprocess.PIPE, text=True)
+    subscriber = run([sys.executable, SUBSCRIBER, endpoint, "rfc"])
+    started.append(subscriber)
     stream = Stream(endpoint)
     events = stream.batch()
     if subscriber.stdout.readline() != "ready\n":
@@ -105,11 +107,9 @@ def main():
     while not any(event["tenant_id"] == "end" for event in events):
         events = stream.batch()
         received += (event for event in events if event["tenant_id"] not in ("probe", "end"))
-    code = program.wait(TIMEOUT_S)
+    if program.wait(TIMEOUT_S) != 0:
+        fail(f"the program ended with {program.returncode}")
     listener.join()
-    watchdog.cancel()
-    if code != 0:
-        fail(f"the program ended with {code}")
 
     ordered, series = told(lines)
     for event in received:
@@ -123,16 +123,28 @@ def main():
         queue = series.get(seen[3].rpartition("/")[0], ordered)
         if not queue or queue.pop(0) != seen:
             fail(f"{seen} was not to come here")
+    missing = ordered + [event for queue in series.values() for event in queue]
+    if missing or not received:
+        fail(f"{len(missing)} events did not come, first {missing[:1]}")
     report = subscriber.stdout.read()
-    if subscriber.wait() != 0:
+    if subscriber.wait(TIMEOUT_S) != 0:
         fail("the subscriber found fault with an event")
     report = json.loads(report)
     if report["missed"] != 0 or sum(report["seen"].values()) != len(received) + 1:
         fail(f"the subscriber saw something else: {report}")
-    missing = ordered + [event for queue in series.values() for event in queue]
-    if missing or not received:
-        fail(f"{len(missing)} events did not come, first {missing[:1]}")
     print(f"{sys.argv[1]}: all {len(received)} events came, in order")
+
+
+def main():
+    started = [run(sys.argv[1:], stdin=subprocess.PIPE)]
+    watchdog = threading.Timer(3 * TIMEOUT_S, lambda: [process.kill() for process in started])
+    watchdog.daemon = True
+    watchdog.start()
+    try:
+        check(started[0], started)
+    finally:
+        for process in started:
+            process.kill()
 
 
 main()
