@@ -52,7 +52,9 @@ pub use status::{Status, StopReport};
 #[doc(hidden)]
 pub mod internals {
     #[cfg(feature = "capi")]
-    pub use crate::capi;
+    pub mod capi {
+        pub use crate::capi::{Code, calls, config, publisher, status, text};
+    }
     #[cfg(feature = "__faults")]
     pub use crate::faults::Fault;
     pub use crate::lockfree::*;
