@@ -35,7 +35,7 @@ impl Text {
 }
 
 /// The bytes as text. Names are ASCII as a rule, and that is seen much faster than what the standard library looks for: in
-/// 56 instead of 158 instructions for a key of 110 bytes, in 16 instead of 76 for a tenant of 6.
+/// 38 instead of 158 instructions for a key of about 100 bytes, in 17 instead of 76 for a tenant of 6.
 #[inline]
 fn utf8(bytes: &[u8]) -> Option<&str> {
     if is_ascii(bytes) {
@@ -46,26 +46,38 @@ fn utf8(bytes: &[u8]) -> Option<&str> {
     }
 }
 
-/// Looks at overlapping words, so that no length leaves a rest to be looked at byte by byte.
+/// Looks at overlapping chunks, so that no length leaves a rest to be looked at byte by byte.
 #[inline]
 fn is_ascii(bytes: &[u8]) -> bool {
     const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
-    let seen = if let (Some(first), Some(last)) = (bytes.first_chunk::<16>(), bytes.last_chunk::<16>()) {
-        let mut seen = u128::from_ne_bytes(*first) | u128::from_ne_bytes(*last);
-        let mut rest = &bytes[16..];
-        while let Some((chunk, behind)) = rest.split_first_chunk() {
-            seen |= u128::from_ne_bytes(*chunk);
-            rest = behind;
-        }
-        seen as u64 | (seen >> 64) as u64
-    } else if let (Some(first), Some(last)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
-        u64::from_ne_bytes(*first) | u64::from_ne_bytes(*last)
+    let seen = if let Some(last) = bytes.last_chunk::<64>() {
+        let chunks = bytes.chunks_exact(64).filter_map(|chunk| chunk.first_chunk::<64>());
+        chunks.fold(words(last), |seen, chunk| seen | words(chunk))
+    } else if let Some(seen) = ends::<32>(bytes) {
+        seen
+    } else if let Some(seen) = ends::<16>(bytes) {
+        seen
+    } else if let Some(seen) = ends::<8>(bytes) {
+        seen
     } else if let (Some(first), Some(last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
         u64::from(u32::from_ne_bytes(*first) | u32::from_ne_bytes(*last))
     } else {
         bytes.iter().fold(0, |seen, byte| seen | u64::from(*byte))
     };
     seen & HIGH_BITS == 0
+}
+
+/// The bits that are set in any word of the chunk, whose length is a multiple of 8.
+#[inline]
+fn words<const N: usize>(chunk: &[u8; N]) -> u64 {
+    let words = chunk.chunks_exact(8).filter_map(|word| word.first_chunk::<8>());
+    words.fold(0, |seen, word| seen | u64::from_ne_bytes(*word))
+}
+
+/// The same of the first and the last `N` bytes; `None` if there are fewer.
+#[inline]
+fn ends<const N: usize>(bytes: &[u8]) -> Option<u64> {
+    Some(words(bytes.first_chunk::<N>()?) | words(bytes.last_chunk::<N>()?))
 }
 
 /// The caller's room for a text: `capacity` bytes at `data`. The call sets `length` to the length of the whole text,
@@ -114,7 +126,7 @@ mod tests {
 
     #[test]
     fn what_is_ascii_is_seen_at_every_length_and_place() {
-        for len in 0..80 {
+        for len in 0..200 {
             let mut bytes = vec![b'k'; len];
             assert!(is_ascii(&bytes), "{len}");
             for at in 0..len {
