@@ -1,7 +1,7 @@
 //! The calls that publish. They take no lock and do not allocate, the same as from Rust.
 
 use super::publisher::PublisherHandle;
-use super::text::Text;
+use super::text::{Text, read_all};
 use super::{Code, guard};
 use crate::event::{MediaSet, Object};
 use crate::publisher::Publisher;
@@ -29,10 +29,11 @@ impl RawObject {
     /// # Safety
     ///
     /// The texts are texts, and stay as they are for `'a`.
-    #[inline]
+    #[inline(always)]
     pub(super) unsafe fn read<'a>(&self) -> Result<Object<'a>, Code> {
         // SAFETY: the caller's promise.
-        unsafe { Ok(Object { tenant: self.tenant.read()?, key: self.key.read()?, group: self.group.read()? }) }
+        let [tenant, key, group] = unsafe { read_all([self.tenant, self.key, self.group]) }?;
+        Ok(Object { tenant, key, group })
     }
 }
 
@@ -43,7 +44,7 @@ pub(super) fn media(bits: u32) -> Option<MediaSet> {
 }
 
 /// Media that went and media that came, of one call.
-pub(super) type Difference = (MediaSet, MediaSet);
+type Difference = (MediaSet, MediaSet);
 
 /// A value was committed (Put, Upsert, BatchPut): `stored` for every medium of `media_now`, whether or not it was readable
 /// there before. With one medium it is that one event.
@@ -108,15 +109,13 @@ pub unsafe extern "C" fn kv_events_cleared(publisher: *const PublisherHandle, te
     })
 }
 
+/// Part of each call, so that what a call leaves out costs it nothing.
+///
 /// # Safety
 ///
 /// The module's rules.
-#[inline]
-pub(super) unsafe fn publish(
-    publisher: *const PublisherHandle,
-    object: *const RawObject,
-    difference: Option<Difference>,
-) -> Code {
+#[inline(always)]
+unsafe fn publish(publisher: *const PublisherHandle, object: *const RawObject, difference: Option<Difference>) -> Code {
     // SAFETY: the caller's promise.
     let Some(publisher) = (unsafe { PublisherHandle::get(publisher) }) else { return Code::InvalidHandle };
     if !publisher.is_enabled() {
