@@ -1,6 +1,7 @@
 //! `kv-events`: the tools people run beside a master, a router or an engine.
 
 mod decode;
+mod replay;
 
 use std::process::ExitCode;
 
@@ -17,11 +18,13 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Decode(decode::Args),
+    Replay(replay::Args),
 }
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Decode(args) => decode::run(&args),
+        Command::Replay(args) => replay::run(&args),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("kv-events: {error:#}");
