@@ -17,7 +17,7 @@ use model::gate::Gate;
 use model::master::Master;
 use model::session::Session;
 use model::voice::Ledger;
-use model::{Failures, PROBE, SENTINEL};
+use model::{PROBE, SENTINEL};
 use report::{Report, Verdict};
 use std::io::Write;
 use std::path::PathBuf;
@@ -38,7 +38,8 @@ const STOP_DEADLINE: Duration = Duration::from_secs(20);
 /// a real socket, and compare the two: at every message, at 60 checkpoints, and at the end.
 ///
 /// On a sequence gap the subscriber takes a snapshot from the master, at no other time. The exit status is not 0 if its
-/// view differs from the master's anywhere, or if a number in the stream is not where it should be.
+/// view differs from the master's anywhere, or if a number in the stream is not where it should be; such a run ends at the
+/// next checkpoint.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Requests to replay, JSON lines {"timestamp", "input_length", "output_length", "hash_ids"} [default: a built-in
@@ -90,9 +91,11 @@ fn count(range: std::ops::RangeInclusive<u64>) -> clap::builder::RangedU64ValueP
     clap::value_parser!(u64).range(range)
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds")?;
-    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+fn seconds(text: &str) -> Result<Duration, &'static str> {
+    match text.parse() {
+        Ok(seconds) if (0.0..=1e6).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err("not a number of seconds from 0 to 1e6"),
+    }
 }
 
 /// Events a second.
@@ -174,10 +177,14 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let publish_ns = drive(&job, &mut session)?;
     let elapsed = start.elapsed();
     let _ = publisher.stop(STOP_DEADLINE);
-    let (report, failures) = sum_up(session, elapsed, &publish_ns);
+    let end = session.end();
+    let report = Report::new(&end, elapsed, &publish_ns, producers);
 
     if report.view == Verdict::Differs {
-        eprint!("kv-events: the view differs from the master's, or the stream is not as it should be:\n{failures}");
+        eprint!(
+            "kv-events: the view differs from the master's, or the stream is not as it should be:\n{}",
+            end.failures
+        );
     }
     let text = if args.json { serde_json::to_string(&report)? } else { report.to_string() };
     writeln!(std::io::stdout(), "{text}").context("cannot write the report")?;
@@ -214,7 +221,8 @@ fn repeat_in_band(session: &mut Session<'_, Subscriber>, key: &str) -> Result<()
     Err(format!("no {key} was received for {IN_BAND_PATIENCE:?}"))
 }
 
-/// Runs the producers and follows them from checkpoint to checkpoint up to the sentinel. What goes wrong is the
+/// Runs the producers and follows them from checkpoint to checkpoint up to the sentinel. A run that has failed ends at the
+/// checkpoint that finds it, since nothing after it can mend it. What goes wrong is the
 /// follower's to tell. Returns the durations of all calls, ns.
 fn drive(job: &Job<'_>, session: &mut Session<'_, Subscriber>) -> anyhow::Result<Histogram<u64>> {
     let bar = ProgressBar::new(CHECKPOINTS as u64)
@@ -231,9 +239,10 @@ fn drive(job: &Job<'_>, session: &mut Session<'_, Subscriber>) -> anyhow::Result
                 session.checkpoint()?;
                 bar.set_message(format!("{} events received", session.follower.received()));
                 bar.inc(1);
-                if checkpoint < CHECKPOINTS {
-                    job.gate.open();
+                if checkpoint == CHECKPOINTS || session.follower.has_failed() {
+                    break;
                 }
+                job.gate.open();
             }
             repeat_in_band(session, SENTINEL)
         };
@@ -250,53 +259,4 @@ fn drive(job: &Job<'_>, session: &mut Session<'_, Subscriber>) -> anyhow::Result
         }
         Ok(publish_ns)
     })
-}
-
-/// Compares at the end, and reads the figures.
-fn sum_up(mut session: Session<'_, Subscriber>, elapsed: Duration, publish_ns: &Histogram<u64>) -> (Report, Failures) {
-    if let Err(error) = session.arrive() {
-        session.follower.fail(|| error);
-    }
-    let in_band = session.in_band;
-    let status = session.publisher.status();
-    let master = session.master.snapshot();
-    session.follower.compare(&master);
-    let mut events_accepted = 0;
-    let mut failures = Failures::default();
-    for ledger in session.ledgers {
-        let mut account = ledger.read();
-        events_accepted += account.accepted();
-        failures.merge(std::mem::take(&mut account.failures));
-    }
-    let (events_received, events_missed) = (session.follower.received(), session.follower.missed());
-    let heard = session.follower.end(&mut failures);
-    let mut report = Report {
-        events_accepted,
-        events_published: status.published_events - in_band,
-        events_evicted: status.evicted_events,
-        events_failed: status.failed_events,
-        events_abandoned: status.abandoned_events,
-        events_skipped: status.skipped_keyless_events,
-        events_refused: status.refused_events,
-        messages: status.published_batches,
-        bytes: status.published_bytes,
-        sequence_last: status.last_sequence,
-        gaps_seen: heard.gaps_seen,
-        events_missed,
-        events_received,
-        resyncs: heard.resyncs,
-        checkpoints: heard.checkpoints,
-        publish_ns: publish_ns.into(),
-        receive_us: (&heard.receive_us).into(),
-        elapsed_s: elapsed.as_secs_f64(),
-        producers: session.ledgers.len(),
-        view: Verdict::Differs,
-    };
-    report.check(&mut failures);
-    report.view = match heard.gaps_seen {
-        _ if !failures.is_empty() => Verdict::Differs,
-        0 => Verdict::Equal,
-        _ => Verdict::EqualAfterResync,
-    };
-    (report, failures)
 }

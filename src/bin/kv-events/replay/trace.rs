@@ -1,13 +1,16 @@
 //! Traces: what the clients of a master asked for.
 
 use super::workload::{self, Request};
-use anyhow::{Context, ensure};
+use anyhow::{Context, anyhow, ensure};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 /// Requests of the built-in workload.
 const BUILT_IN: usize = 12_000;
+
+/// A line of a trace.
+const FORM: &str = r#"{"timestamp": ms, "input_length": tokens, "output_length": tokens, "hash_ids": [ids]}"#;
 
 /// The blocks of each request, in order.
 pub type Trace = Vec<Vec<u64>>;
@@ -23,11 +26,11 @@ pub fn read(path: &Path) -> anyhow::Result<Trace> {
         if file.read_until(b'\n', &mut line).with_context(|| format!("cannot read the trace {name}"))? == 0 {
             break;
         }
-        let request: Request = serde_json::from_slice(&line).with_context(|| {
-            format!(
-                "{name}, line {number}: not a request; expected \
-                 {{\"timestamp\": ms, \"input_length\": tokens, \"output_length\": tokens, \"hash_ids\": [ids]}}"
-            )
+        let request: Request = serde_json::from_slice(&line).map_err(|error| {
+            let (cause, column) = (error.to_string(), error.column());
+            // The line is counted here.
+            let cause = cause.split(" at line ").next().unwrap_or_default();
+            anyhow!("{name}, line {number}, column {column}: not a request: {cause}; expected {FORM}")
         })?;
         trace.push(request.hash_ids);
     }

@@ -62,6 +62,11 @@ impl<'a> Follower<'a> {
         self.numbering.gaps()
     }
 
+    /// Whether something was wrong.
+    pub fn has_failed(&self) -> bool {
+        self.numbering.has_failed()
+    }
+
     /// Something is wrong that the follower itself cannot see.
     pub fn fail(&mut self, text: impl FnOnce() -> String) {
         self.numbering.fail(text);

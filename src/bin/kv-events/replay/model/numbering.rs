@@ -64,6 +64,11 @@ impl<'a> Numbering<'a> {
         self.gaps
     }
 
+    /// Whether a check has failed.
+    pub fn has_failed(&self) -> bool {
+        !self.failures.is_empty()
+    }
+
     pub fn into_failures(self) -> Failures {
         self.failures
     }

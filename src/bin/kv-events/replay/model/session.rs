@@ -1,11 +1,11 @@
 //! The subscriber's side of a run: it follows the stream from gate to gate.
 
-use super::IN_BAND_TENANT;
-use super::follower::{Follower, Message};
+use super::follower::{Follower, Heard, Message};
 use super::gate::Gate;
 use super::master::Master;
 use super::voice::Ledger;
-use kv_events::{MediaSet, Object, Publisher};
+use super::{Failures, IN_BAND_TENANT};
+use kv_events::{MediaSet, Object, Publisher, Status};
 use std::ops::Deref;
 use std::time::{Duration, Instant};
 
@@ -22,6 +22,20 @@ pub trait Source {
     ///
     /// What came in is no message, or nothing can come in any more.
     fn receive(&mut self, in_hand: &mut Vec<Message<Self::Payload>>) -> Result<(), String>;
+}
+
+/// What a run came to. Events said in band are in none of the figures, except in the status.
+#[derive(Debug)]
+pub struct End {
+    /// As counted by the callers.
+    pub accepted: u64,
+    pub published: u64,
+    pub received: u64,
+    /// The sum of all gaps.
+    pub missed: u64,
+    pub status: Status,
+    pub heard: Heard,
+    pub failures: Failures,
 }
 
 /// See the module's documentation.
@@ -119,6 +133,40 @@ impl<'a, S: Source> Session<'a, S> {
                 return Err(format!("nothing came in for {PATIENCE:?} after message {last:?}; {status:?}"));
             }
         }
+    }
+
+    /// Ends the run, once the publisher has stopped: takes what has come in last, compares the views again, and checks what
+    /// the figures have to come to.
+    pub fn end(mut self) -> End {
+        if let Err(error) = self.arrive() {
+            self.follower.fail(|| error);
+        }
+        self.follower.compare(&self.master.snapshot());
+        let status = self.publisher.status();
+        let mut failures = Failures::default();
+        let mut accepted = 0;
+        for ledger in self.ledgers {
+            let mut account = ledger.read();
+            accepted += account.accepted();
+            failures.merge(std::mem::take(&mut account.failures));
+        }
+        let (received, missed) = (self.follower.received(), self.follower.missed());
+        let heard = self.follower.end(&mut failures);
+        let published = status.published_events - self.in_band;
+        let lost = status.evicted_events + status.failed_events;
+        for (what, left, right) in [
+            ("accepted = published + lost", accepted, published + lost + status.abandoned_events),
+            ("received = published", received, published),
+            ("missed = evicted + failed", missed, lost),
+            ("last sequence = messages + evicted + failed", status.last_sequence, status.published_batches + lost),
+            ("refused = 0", status.refused_events, 0),
+            ("skipped = 0", status.skipped_keyless_events, 0),
+        ] {
+            if left != right {
+                failures.add(|| format!("at the end: {what} does not hold: {left} against {right}"));
+            }
+        }
+        End { accepted, published, received, missed, status, heard, failures }
     }
 
     /// Takes what has come in, waiting about a millisecond if there is nothing.
