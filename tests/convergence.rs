@@ -152,7 +152,7 @@ fn replay(case: &Case) -> Result<u64, String> {
             let gate = &gate;
             scope.spawn(move || produce(case, producer, worker, gate));
         }
-        let followed = (0..case.rounds).try_for_each(|_| {
+        let followed: Result<(), String> = (0..case.rounds).try_for_each(|_| {
             session.checkpoint()?;
             gate.open();
             Ok(())

@@ -17,7 +17,7 @@ pub struct Batch<'a> {
 
 /// What a batch says beside its events, and where these are.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct BatchHead {
+pub(crate) struct BatchHead {
     timestamp: Timestamp,
     rank: Option<i128>,
     events_at: usize,
@@ -76,6 +76,18 @@ impl<'a> Batch<'a> {
     /// and so are faults in them.
     pub fn outlines(&self) -> Outlines<'a> {
         Outlines::new(Cursor::new(self.payload, self.head.events_at), self.head.events)
+    }
+
+    /// What [`checked`](Batch::checked) needs to give this batch again.
+    #[cfg(feature = "zmq")]
+    pub(crate) const fn head(&self) -> BatchHead {
+        self.head
+    }
+
+    /// The batch that `head` was read from, without reading it again.
+    #[cfg(feature = "zmq")]
+    pub(crate) const fn checked(payload: &'a [u8], head: BatchHead) -> Batch<'a> {
+        Batch { payload, head }
     }
 
     /// The payload this was read from.

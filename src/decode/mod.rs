@@ -81,5 +81,7 @@ pub(crate) fn check_structure(bytes: &[u8]) -> Result<(), DecodeError> {
     Ok(structure::check(bytes, 0)?)
 }
 
+#[cfg(feature = "zmq")]
+pub(crate) use batch::BatchHead;
 pub(crate) use list::Repr as ListRepr;
 pub(crate) use tokens::Repr as TokenRepr;

@@ -76,6 +76,6 @@ fn write_line(output: &mut impl Write, decoded: Result<impl Serialize, impl Seri
 }
 
 /// Whether the reader of our output has gone, which ends the work quietly.
-fn is_closed(outcome: &io::Result<()>) -> bool {
+pub fn is_closed(outcome: &io::Result<()>) -> bool {
     matches!(outcome, Err(error) if error.kind() == io::ErrorKind::BrokenPipe)
 }

@@ -2,12 +2,13 @@
 
 mod decode;
 mod replay;
+mod tail;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// KV-cache event streams: decode what was captured.
+/// KV-cache event streams: replay traffic through a publisher, watch streams live, decode what was captured.
 #[derive(Parser)]
 #[command(name = "kv-events", version, about, propagate_version = true)]
 struct Cli {
@@ -19,12 +20,14 @@ struct Cli {
 enum Command {
     Decode(decode::Args),
     Replay(replay::Args),
+    Tail(tail::Args),
 }
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Decode(args) => decode::run(&args),
         Command::Replay(args) => replay::run(&args),
+        Command::Tail(args) => tail::run(&args),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("kv-events: {error:#}");

@@ -12,8 +12,10 @@ use rand::rngs::SmallRng;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Stops at the gate in a run.
-pub const CHECKPOINTS: usize = 60;
+/// Stops at the gate in a run, at least.
+const CHECKPOINTS: usize = 60;
+/// Requests between two stops, at most, so that a long run that goes wrong is found out soon.
+const REQUESTS: usize = 200;
 /// One touch in so many is followed by a chore.
 const CHORE_EVERY: u32 = 12;
 /// How far a producer that was held up may run ahead of the pace to make up for it.
@@ -36,6 +38,16 @@ pub struct Job<'a> {
 }
 
 impl Job<'_> {
+    /// Requests in all loops.
+    fn requests(&self) -> usize {
+        self.trace.len() * self.loops
+    }
+
+    /// Stops at the gate.
+    pub fn checkpoints(&self) -> usize {
+        CHECKPOINTS.max(self.requests().div_ceil(REQUESTS))
+    }
+
     /// One producer's life. Returns the durations of its calls, ns.
     pub fn produce(&self, producer: usize, ledger: &Ledger) -> Histogram<u64> {
         let _guard = self.gate.guard();
@@ -45,12 +57,12 @@ impl Job<'_> {
             rng: SmallRng::seed_from_u64(self.seed.wrapping_add(producer as u64)),
             chore_every: CHORE_EVERY,
         };
-        let requests = self.trace.len() * self.loops;
-        let until = |checkpoint: usize| (requests as u128 * checkpoint as u128 / CHECKPOINTS as u128) as usize;
-        for checkpoint in 0..CHECKPOINTS {
+        let (requests, checkpoints) = (self.requests(), self.checkpoints());
+        for checkpoint in 1..=checkpoints {
+            let end = (requests as u128 * checkpoint as u128 / checkpoints as u128) as usize;
             let mut due = Instant::now();
             let mut accepted = worker.voice.accepted();
-            while let Some(request) = self.next_before(until(checkpoint + 1)) {
+            while let Some(request) = self.next_before(end) {
                 worker.request(&self.trace[request % self.trace.len()]);
                 let now_accepted = worker.voice.accepted();
                 due = self.keep_pace(due, now_accepted - accepted);

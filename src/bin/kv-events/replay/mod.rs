@@ -9,7 +9,7 @@ mod trace;
 mod workload;
 
 use anyhow::{Context, anyhow};
-use driver::{CHECKPOINTS, Job};
+use driver::Job;
 use hdrhistogram::Histogram;
 use indicatif::{ProgressBar, ProgressStyle};
 use kv_events::{Config, Publisher, WaitStrategy};
@@ -35,7 +35,7 @@ const IN_BAND_PATIENCE: Duration = Duration::from_secs(20);
 const STOP_DEADLINE: Duration = Duration::from_secs(20);
 
 /// Replay requests against a small master that publishes what happens to its cache, follow the stream as a subscriber on
-/// a real socket, and compare the two: at every message, at 60 checkpoints, and at the end.
+/// a real socket, and compare the two: at every message, at 60 or more checkpoints, and at the end.
 ///
 /// On a sequence gap the subscriber takes a snapshot from the master, at no other time. The exit status is not 0 if its
 /// view differs from the master's anywhere, or if a number in the stream is not where it should be; such a run ends at the
@@ -225,7 +225,8 @@ fn repeat_in_band(session: &mut Session<'_, Subscriber>, key: &str) -> Result<()
 /// checkpoint that finds it, since nothing after it can mend it. What goes wrong is the
 /// follower's to tell. Returns the durations of all calls, ns.
 fn drive(job: &Job<'_>, session: &mut Session<'_, Subscriber>) -> anyhow::Result<Histogram<u64>> {
-    let bar = ProgressBar::new(CHECKPOINTS as u64)
+    let checkpoints = job.checkpoints();
+    let bar = ProgressBar::new(checkpoints as u64)
         .with_style(ProgressStyle::with_template("{bar:40} {pos}/{len} checkpoints, {msg}, {elapsed}")?);
     std::thread::scope(|scope| {
         let spawn = |(producer, ledger)| {
@@ -235,11 +236,11 @@ fn drive(job: &Job<'_>, session: &mut Session<'_, Subscriber>) -> anyhow::Result
         };
         let threads: Vec<_> = session.ledgers.iter().enumerate().map(spawn).collect();
         let mut follow = || {
-            for checkpoint in 1..=CHECKPOINTS {
+            for checkpoint in 1..=checkpoints {
                 session.checkpoint()?;
                 bar.set_message(format!("{} events received", session.follower.received()));
                 bar.inc(1);
-                if checkpoint == CHECKPOINTS || session.follower.has_failed() {
+                if checkpoint == checkpoints || session.follower.has_failed() {
                     break;
                 }
                 job.gate.open();

@@ -74,7 +74,7 @@ impl<'a> Follower<'a> {
 
     /// Whether the probe, or the sentinel, has come in.
     pub fn has_heard(&self, key: &str) -> bool {
-        self.in_band.iter().any(|heard| *heard == key)
+        self.in_band.contains(&key)
     }
 
     /// What the follower has come across; what was wrong goes to `failures`.
