@@ -24,6 +24,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("warn")).init();
     let outcome = match Cli::parse().command {
         Command::Decode(args) => decode::run(&args),
         Command::Replay(args) => replay::run(&args),

@@ -8,6 +8,8 @@ pub mod master;
 pub mod numbering;
 pub mod session;
 mod shard;
+#[cfg(test)]
+mod tests;
 pub mod view;
 pub mod voice;
 
