@@ -53,4 +53,7 @@ pub mod internals {
     pub use crate::lockfree::*;
     pub use crate::publisher::transport::{Opened, Transport};
     pub use crate::sender::*;
+    pub use crate::wire::encode::{Context, EncodedCall, Encoder};
+    pub use crate::wire::frame::Frame;
+    pub use crate::wire::message::{Header, PayloadWriter};
 }

@@ -1,5 +1,6 @@
-//! One call's events, encoded, in a pooled buffer.
+//! What is one call's own, encoded, in a pooled buffer.
 
+use super::encode::{NONE, Plan};
 use crate::lockfree::Call;
 use bytes::BytesMut;
 
@@ -11,62 +12,84 @@ pub(crate) const TIMESTAMP_AT: usize = 32;
 pub(crate) const PREFIX_LEN: usize = 40;
 
 /// Buffers grow in steps that fit what allocators hand out.
-const SMALLEST: usize = 512;
+const SMALLEST: usize = 256;
 
-/// A pooled buffer holding the one or two events of a call.
+/// A pooled buffer holding what the one or two events of a call do not have in common with all others: tenant, group and
+/// key, each encoded.
 ///
-/// The buffer is kept initialised over its whole length and `len` says how much of it is in use, so that writing into
+/// The buffer is kept initialised over its whole length and `ends` says how much of it is in use, so that writing into
 /// it is plain slice copies: no capacity checks, no `unsafe`.
 #[derive(Debug)]
 pub struct Frame {
     buffer: BytesMut,
-    len: u32,
-    /// Where the second event begins; 0 if there is none.
-    second: u32,
+    /// Where the tenant, the group and the key end.
+    ends: [u32; 3],
+    /// What the events are long in a message.
+    bytes: u32,
+    plan: Plan,
 }
 
 impl Frame {
     /// A frame with a buffer of its own, good for at least `bytes`.
-    pub(crate) fn with_room(bytes: usize) -> Self {
-        Frame { buffer: BytesMut::zeroed(room_for(bytes)), len: 0, second: 0 }
+    pub fn with_room(bytes: usize) -> Self {
+        Frame {
+            buffer: BytesMut::zeroed(room_for(bytes)),
+            ends: [0; 3],
+            bytes: 0,
+            plan: Plan { first: NONE, second: NONE },
+        }
     }
 
     /// Makes room for `bytes`, which allocates if the buffer is smaller, and hands it out to be written.
+    #[inline]
     pub(crate) fn room(&mut self, bytes: usize) -> &mut [u8] {
         if self.buffer.len() < bytes {
-            *self = Frame::with_room(bytes);
+            self.grow(bytes);
         }
         &mut self.buffer[..bytes]
     }
 
-    /// Says what has been written: `len` bytes, the second event beginning at `second` (0: there is one event).
-    pub(crate) fn set_written(&mut self, len: usize, second: usize) {
-        debug_assert!(len <= self.buffer.len() && second < len);
-        self.len = len as u32;
-        self.second = second as u32;
+    #[cold]
+    fn grow(&mut self, bytes: usize) {
+        *self = Frame::with_room(bytes);
     }
 
-    /// The encoded events.
-    pub(crate) fn encoded(&self) -> &[u8] {
-        &self.buffer[..self.len as usize]
+    /// Says what has been written: where tenant, group and key end, and how long the events of `plan` get.
+    #[inline]
+    pub(crate) fn set_written(&mut self, plan: Plan, ends: [usize; 3], bytes: usize) {
+        debug_assert!(ends.is_sorted() && ends[2] <= self.buffer.len());
+        self.ends = ends.map(|end| end as u32);
+        self.bytes = bytes as u32;
+        self.plan = plan;
     }
 
-    /// Where each event begins.
-    pub(crate) fn starts(&self) -> impl Iterator<Item = usize> {
-        let second = self.second as usize;
-        std::iter::once(0).chain((second > 0).then_some(second))
+    /// The templates its events are made with.
+    #[inline]
+    pub(crate) fn plan(&self) -> Plan {
+        self.plan
+    }
+
+    /// Tenant, group and key, encoded.
+    #[inline]
+    pub(crate) fn parts(&self) -> [&[u8]; 3] {
+        let [tenant, group, key] = self.ends.map(|end| end as usize);
+        let used = &self.buffer[..key];
+        [&used[..tenant], &used[tenant..group], &used[group..]]
     }
 }
 
 impl Call for Frame {
+    #[inline]
     fn events(&self) -> u64 {
-        1 + u64::from(self.second > 0)
+        1 + u64::from(self.plan.second != NONE)
     }
 
+    #[inline]
     fn bytes(&self) -> usize {
-        self.len as usize
+        self.bytes as usize
     }
 
+    #[inline]
     fn footprint(&self) -> usize {
         self.buffer.len()
     }
