@@ -61,8 +61,8 @@ pub fn run(who: Who, producers: usize, length: Duration) -> Stalled {
     }
 }
 
-/// Closes the gate, has the sender stand before it, and puts `depth` calls into the queue.
-pub fn fill<P: Publish>(publisher: &P, gate: &Gate, depth: usize) {
+/// Closes the gate, has the sender stand before it, and puts `depth` calls into the queue; how many that were in all.
+pub fn fill<P: Publish>(publisher: &P, gate: &Gate, depth: usize) -> u64 {
     gate.set_open(false);
     publisher.stored(&object("stall"));
     gate.wait_for_sender();
@@ -70,6 +70,7 @@ pub fn fill<P: Publish>(publisher: &P, gate: &Gate, depth: usize) {
     for n in 0..depth {
         publisher.stored(&object(&keys[n % keys.len()]));
     }
+    depth as u64 + 1
 }
 
 fn stalled<P: Publish>(publisher: &P, gate: &Gate, producers: usize, length: Duration) -> Stalled {

@@ -64,8 +64,8 @@ pub trait Publish: Send + Sync {
     fn endpoint(&self) -> String;
     /// Events that were pushed out of a full queue.
     fn evicted(&self) -> u64;
-    /// Calls in the queue, when last looked.
-    fn queued(&self) -> u64;
+    /// Events that were sent or evicted.
+    fn settled(&self) -> u64;
     /// Sends what is queued and closes the socket.
     fn finish(&self);
 }
@@ -84,8 +84,9 @@ impl Publish for Publisher {
         self.status().evicted_events
     }
 
-    fn queued(&self) -> u64 {
-        self.status().queue_length
+    fn settled(&self) -> u64 {
+        let status = self.status();
+        status.published_events + status.evicted_events
     }
 
     fn finish(&self) {
@@ -108,8 +109,8 @@ impl Publish for Peer {
         Peer::evicted(self)
     }
 
-    fn queued(&self) -> u64 {
-        Peer::queued(self)
+    fn settled(&self) -> u64 {
+        Peer::settled(self)
     }
 
     fn finish(&self) {
@@ -134,7 +135,7 @@ impl Publish for Nothing {
         0
     }
 
-    fn queued(&self) -> u64 {
+    fn settled(&self) -> u64 {
         0
     }
 

@@ -10,6 +10,7 @@ use super::{LINGER, SEND_HWM};
 use kv_events::Object;
 use serde::Serialize;
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -57,6 +58,7 @@ struct Shared {
     state: Mutex<State>,
     filled: Condvar,
     capacity: usize,
+    published: AtomicU64,
 }
 
 struct State {
@@ -89,6 +91,7 @@ impl Peer {
             state: Mutex::new(State { queue: VecDeque::new(), gap: 0, evicted: 0, waiting: false, stopping: false }),
             filled: Condvar::new(),
             capacity: settings.capacity,
+            published: AtomicU64::new(0),
         });
         let worker = std::thread::spawn({
             let shared = Arc::clone(&shared);
@@ -120,8 +123,8 @@ impl Peer {
         self.shared.state.lock().expect("the peer's lock").evicted
     }
 
-    pub fn queued(&self) -> u64 {
-        self.shared.state.lock().expect("the peer's lock").queue.len() as u64
+    pub fn settled(&self) -> u64 {
+        self.evicted() + self.shared.published.load(Ordering::Acquire)
     }
 
     pub fn stop(&self) {
@@ -160,6 +163,7 @@ fn work(shared: &Shared, settings: &Settings, mut sink: impl PeerSink) {
 
         encode(settings, &batch, &mut event_id, &mut payload);
         sink.send(sequence, &payload);
+        shared.published.fetch_add(batch.len() as u64, Ordering::Release);
         batch.clear();
     }
 }
