@@ -1,7 +1,7 @@
 //! Allocations by Rust code, counted while the counting is switched on. libzmq allocates elsewhere and is not seen.
 
 use super::run::{Who, start_ours};
-use crate::support::peer::{Peer, Settings};
+use crate::support::peer::Peer;
 use crate::support::{CAPACITY, KEY, Publish, keys, object};
 use serde::Serialize;
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -70,7 +70,7 @@ const CALLS: usize = 200_000;
 pub fn measure(who: Who, flat_out: bool) -> Allocations {
     match who {
         Who::Ours { burst, wait } => count_calls(&start_ours(CAPACITY, burst, wait), flat_out),
-        _ => count_calls(&Peer::start(Settings::new(CAPACITY)), flat_out),
+        _ => count_calls(&Peer::start(who.peer_settings()), flat_out),
     }
 }
 

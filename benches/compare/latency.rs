@@ -34,9 +34,9 @@ pub fn grid(reps: usize, length: Length) -> Vec<Cell> {
 
 fn contenders(load: Load) -> Vec<Who> {
     match (load.rate, load.producers) {
-        (None, _) => vec![Who::ours(), Who::burst_1(), Who::Peer, Who::Harness],
+        (None, _) => vec![Who::ours(), Who::burst_1(), Who::Peer, Who::FrugalPeer, Who::Harness],
         (Some(rate), 1) if rate <= 1e3 => {
-            vec![Who::ours(), Who::waiting(WaitStrategy::Park), Who::waiting(POLL), Who::Peer]
+            vec![Who::ours(), Who::waiting(WaitStrategy::Park), Who::waiting(POLL), Who::Peer, Who::FrugalPeer]
         }
         _ => vec![Who::ours(), Who::Peer],
     }

@@ -17,6 +17,8 @@ pub enum Who {
         wait: WaitStrategy,
     },
     Peer,
+    /// See [`Settings::frugal`].
+    FrugalPeer,
     /// The measuring itself.
     Harness,
 }
@@ -35,10 +37,15 @@ impl Who {
         Who::Ours { burst: 1, wait: WaitStrategy::default() }
     }
 
+    pub fn peer_settings(self) -> Settings {
+        Settings { frugal: self == Who::FrugalPeer, ..Settings::new(CAPACITY) }
+    }
+
     pub fn name(self) -> String {
         let standard = Who::ours();
         match self {
             Who::Peer => "peer".into(),
+            Who::FrugalPeer => "frugal peer".into(),
             Who::Harness => "harness".into(),
             ours if ours == standard => "ours".into(),
             Who::Ours { burst: 1, .. } => "ours, burst 1".into(),
@@ -85,7 +92,7 @@ pub struct Sample {
 pub fn run(who: Who, load: Load, length: Length, subscribers: usize) -> Sample {
     match who {
         Who::Ours { burst, wait } => run_on(&start_ours(CAPACITY, burst, wait), load, length, subscribers),
-        Who::Peer => run_on(&Peer::start(Settings::new(CAPACITY)), load, length, subscribers),
+        Who::Peer | Who::FrugalPeer => run_on(&Peer::start(who.peer_settings()), load, length, subscribers),
         Who::Harness => run_on(&Nothing, load, length, 0),
     }
 }

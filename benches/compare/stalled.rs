@@ -8,7 +8,7 @@
 use super::clock::{now, switches, thread_cpu};
 use super::load::{self, Load, Window};
 use super::run::Who;
-use crate::support::peer::{Peer, Settings};
+use crate::support::peer::Peer;
 use crate::support::sinks::Gate;
 use crate::support::{CAPACITY, KEY, Publish, config, keys, object};
 use kv_events::Publisher;
@@ -52,12 +52,7 @@ pub fn run(who: Who, producers: usize, length: Duration) -> Stalled {
             let publisher = Publisher::start_with(config, || Ok(opened)).expect("a publisher");
             stalled(&publisher, &gate, producers, length)
         }
-        _ => stalled(
-            &Peer::start_with(Settings::new(CAPACITY), String::new(), gate.peer_sink()),
-            &gate,
-            producers,
-            length,
-        ),
+        _ => stalled(&Peer::start_with(who.peer_settings(), String::new(), gate.peer_sink()), &gate, producers, length),
     }
 }
 

@@ -4,6 +4,7 @@
 
 pub mod peer;
 pub mod sinks;
+pub mod threads;
 
 use kv_events::{Config, MediaSet, Object, Publisher, WaitStrategy, recommended_eviction_burst};
 use peer::Peer;

@@ -278,14 +278,25 @@ impl Cursor<'_> {
     /// copy of the text.
     #[inline]
     fn text(&mut self, text: &str) {
-        let [a, b, c, d] = (text.len() as u32).to_be_bytes();
-        match text.len() {
-            0..32 => self.put(&[Marker::FixStr(d).to_u8()]),
-            32..256 => self.put(&[Marker::Str8.to_u8(), d]),
-            256..65_536 => self.put(&[Marker::Str16.to_u8(), c, d]),
-            _ => self.put(&[Marker::Str32.to_u8(), a, b, c, d]),
+        let len = text.len();
+        if len < 32 {
+            self.put(&[Marker::FixStr(len as u8).to_u8()]);
+        } else if len < 256 {
+            self.put(&[Marker::Str8.to_u8(), len as u8]);
+        } else {
+            self.long_header(len);
         }
         self.put(text.as_bytes());
+    }
+
+    #[cold]
+    fn long_header(&mut self, len: usize) {
+        let [a, b, c, d] = (len as u32).to_be_bytes();
+        if len < 65_536 {
+            self.put(&[Marker::Str16.to_u8(), c, d]);
+        } else {
+            self.put(&[Marker::Str32.to_u8(), a, b, c, d]);
+        }
     }
 
     #[inline]
