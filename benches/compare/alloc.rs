@@ -62,8 +62,6 @@ pub struct Allocations {
     pub sender: f64,
 }
 
-/// Calls that are made before counting begins: more than a full queue.
-const WARM_UP: usize = 2 * CAPACITY + 10_000;
 const CALLS: usize = 200_000;
 
 /// Allocations on a real socket; `flat_out` overflows the queue, else calls come a little slower than the sender sends.
@@ -84,7 +82,11 @@ fn count_calls<P: Publish>(publisher: &P, flat_out: bool) -> Allocations {
             }
         }
     };
-    calls(WARM_UP);
+    // Counting begins once every buffer that there will be is there.
+    calls(1000);
+    while flat_out && publisher.evicted() < 2 * CAPACITY as u64 {
+        calls(1000);
+    }
     ON.store(true, Ordering::Relaxed);
     let (all, own) = (ALL.load(Ordering::Relaxed), OWN.get());
     calls(CALLS);

@@ -69,6 +69,8 @@ enum What {
     Extra,
     /// How cost grows.
     Growth,
+    /// Calls on a full queue by `peer`, or by ours with this burst, for an instruction count: `valgrind --tool=callgrind BINARY calls 16 100000`.
+    Calls { who: String, calls: u64 },
     #[command(hide = true)]
     Subscribe { endpoint: String, mode: String },
     #[command(hide = true)]
@@ -80,6 +82,7 @@ fn main() {
     let what = args.what.unwrap_or(What::All);
     match &what {
         What::Subscribe { endpoint, mode } => return subscriber::main(endpoint, mode),
+        What::Calls { who, calls } => return stalled::calls(run::Who::named(who), *calls),
         What::Memory { who, case } => return memory::main(who, case),
         _ => {}
     }

@@ -37,6 +37,14 @@ impl Who {
         Who::Ours { burst: 1, wait: WaitStrategy::default() }
     }
 
+    /// Ours by the burst, or `peer`.
+    pub fn named(name: &str) -> Who {
+        match name.parse() {
+            Ok(burst) => Who::Ours { burst, wait: WaitStrategy::default() },
+            Err(_) => Who::Peer,
+        }
+    }
+
     pub fn peer_settings(self) -> Settings {
         Settings { frugal: self == Who::FrugalPeer, ..Settings::new(CAPACITY) }
     }

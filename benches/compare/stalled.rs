@@ -46,14 +46,39 @@ const SLOW: u64 = 5_000_000;
 pub fn run(who: Who, producers: usize, length: Duration) -> Stalled {
     let gate = Gate::new(true);
     match who {
-        Who::Ours { burst, wait } => {
-            let opened = gate.opened();
-            let config = config(CAPACITY).eviction_burst(burst).wait_strategy(wait);
-            let publisher = Publisher::start_with(config, || Ok(opened)).expect("a publisher");
-            stalled(&publisher, &gate, producers, length)
-        }
-        _ => stalled(&Peer::start_with(who.peer_settings(), String::new(), gate.peer_sink()), &gate, producers, length),
+        Who::Ours { .. } => stalled(&ours(who, &gate), &gate, producers, length),
+        _ => stalled(&peer(who, &gate), &gate, producers, length),
     }
+}
+
+/// Makes `count` calls.
+pub fn calls(who: Who, count: u64) {
+    let gate = Gate::new(true);
+    match who {
+        Who::Ours { .. } => make_calls(&ours(who, &gate), &gate, count),
+        _ => make_calls(&peer(who, &gate), &gate, count),
+    }
+}
+
+fn make_calls<P: Publish>(publisher: &P, gate: &Gate, count: u64) {
+    fill(publisher, gate, CAPACITY);
+    let keys = keys(KEY);
+    for n in 0..count {
+        publisher.stored(&object(&keys[n as usize % keys.len()]));
+    }
+    gate.set_open(true);
+    publisher.finish();
+}
+
+fn ours(who: Who, gate: &Gate) -> Publisher {
+    let Who::Ours { burst, wait } = who else { unreachable!("ours") };
+    let opened = gate.opened();
+    let config = config(CAPACITY).eviction_burst(burst).wait_strategy(wait);
+    Publisher::start_with(config, || Ok(opened)).expect("a publisher")
+}
+
+fn peer(who: Who, gate: &Gate) -> Peer {
+    Peer::start_with(who.peer_settings(), String::new(), gate.peer_sink())
 }
 
 /// Closes the gate, has the sender stand before it, and puts `depth` calls into the queue; how many that were in all.

@@ -163,7 +163,6 @@ impl<T: Call> EvictingQueue<T> {
             let before = batch.len();
             while batch.len() - before < CHUNK && events + 2 <= limits.events && bytes < limits.bytes {
                 let Some(call) = self.ring.pop() else { break };
-                call.prefetch();
                 events += call.events();
                 bytes += call.bytes();
                 batch.push(call);
@@ -171,6 +170,9 @@ impl<T: Call> EvictingQueue<T> {
             if !batch.is_empty() {
                 gap += std::mem::take(&mut removals.gap);
             }
+            drop(removals);
+            // Not before the mutex is free again: a processor takes only so many prefetches before it waits for them.
+            batch[before..].iter().for_each(Call::prefetch);
             if batch.len() - before < CHUNK {
                 return gap;
             }
