@@ -62,10 +62,12 @@ pub use status::{Status, StopReport};
 #[doc(hidden)]
 pub mod internals {
     #[cfg(feature = "__faults")]
-    pub use crate::faults::Fault;
+    pub use crate::faults::{Fault, active as active_fault};
     pub use crate::lockfree::*;
     pub use crate::publisher::transport::{Opened, Transport};
     pub use crate::sender::*;
+    #[cfg(all(loom, feature = "loom"))]
+    pub use crate::sync::parking;
     pub use crate::wire::encode::{Context, EncodedCall, Encoder};
     pub use crate::wire::frame::Frame;
     pub use crate::wire::message::{Header, PayloadWriter};
