@@ -196,9 +196,14 @@ impl Live {
     }
 
     #[cold]
-    pub(super) fn refuse(&self, refusal: Refusal, events: u8) -> Outcome {
+    fn refuse(&self, refusal: Refusal, events: u8) -> Outcome {
         self.refused.add(events.into());
         Outcome::Refused(refusal)
+    }
+
+    #[cfg(feature = "capi")]
+    pub(super) fn count_refused(&self, events: u8) {
+        self.refused.add(events.into());
     }
 
     #[inline]
