@@ -146,7 +146,9 @@ impl Config {
         /// `kv_events_emit_legacy_compat`, default true: events carry the pre-RFC field names as well.
         emit_legacy_compat: bool;
         /// `kv_events_queue_capacity` in calls, default 65536, 1 to [`MAX_QUEUE_CAPACITY`], kept exactly. A full queue
-        /// evicts its oldest call.
+        /// evicts its oldest call. Memory: at most 450 bytes a call (28 MiB at the default), taken as the queue fills and
+        /// then kept; where tenant, group and key of a call together take more than 200 bytes, their length rounded up to
+        /// a power of two as well.
         queue_capacity: usize;
         /// `kv_events_eviction_burst`: calls evicted at once when the queue is full, default 1, at least 1, no more than
         /// the capacity. [`recommended_eviction_burst`] makes overload gentler on callers.
@@ -165,7 +167,8 @@ impl Config {
         /// `kv_events_retain_bytes`: a buffer that grew above it is freed, not pooled; default 2 KiB.
         retain_bytes: usize;
         /// `kv_events_send_hwm` in messages for each subscriber, default 10000; 0 is no limit. A subscriber that is
-        /// further behind loses the *newest* messages, and only its own sequence shows it.
+        /// further behind loses the *newest* messages, and only its own sequence shows it. ZeroMQ keeps those messages in
+        /// memory for it: 64 events of 470 bytes make 30 KB, so a subscriber that reads nothing can cost 300 MB.
         send_hwm: u32;
         /// `kv_events_linger` in ms, default 1000: how long stop may wait for subscribers to fetch the rest, within its
         /// deadline. With 0 the tail may be lost.

@@ -75,4 +75,7 @@ pub mod internals {
     pub use crate::sender::*;
     #[cfg(all(loom, feature = "loom"))]
     pub use crate::sync::parking;
+    pub use crate::wire::encode::{Context, EncodedCall, Encoder};
+    pub use crate::wire::frame::Frame;
+    pub use crate::wire::message::{Header, PayloadWriter};
 }

@@ -52,7 +52,7 @@ impl Shared {
 #[derive(Debug)]
 pub(super) struct Live {
     shared: Arc<Shared>,
-    encoder: Encoder,
+    encoder: Arc<Encoder>,
     sweeps: SweepTable,
     emit_object_key: bool,
     max_event_bytes: usize,
@@ -86,7 +86,16 @@ impl Live {
             wait: config.wait_strategy,
             heartbeat: config.heartbeat_interval,
         };
-        let payload = PayloadWriter::new(config.dp_rank);
+        let encoder = Arc::new(Encoder::new(&Context {
+            model_name: &config.model_name,
+            block_size: config.block_size,
+            additional_salt: &config.additional_salt,
+            lora_name: &config.lora_name,
+            backend_id: &config.backend_id,
+            dp_rank: config.dp_rank,
+            legacy: config.emit_legacy_compat,
+        }));
+        let payload = PayloadWriter::new(Arc::clone(&encoder), config.dp_rank);
         let linger = config.linger;
         let (tell, told) = sync_channel(1);
         let thread = std::thread::Builder::new()
@@ -114,15 +123,7 @@ impl Live {
         };
         Ok(Live {
             shared,
-            encoder: Encoder::new(&Context {
-                model_name: &config.model_name,
-                block_size: config.block_size,
-                additional_salt: &config.additional_salt,
-                lora_name: &config.lora_name,
-                backend_id: &config.backend_id,
-                dp_rank: config.dp_rank,
-                legacy: config.emit_legacy_compat,
-            }),
+            encoder,
             sweeps: SweepTable::new(),
             emit_object_key: config.emit_object_key,
             max_event_bytes: config.max_event_bytes,
@@ -207,7 +208,7 @@ impl Live {
 
     #[inline]
     fn encode(&self, call: &EncodedCall<'_>) -> Frame {
-        let mut frame = self.shared.pipe.take_buffer().unwrap_or_else(|| Frame::with_room(call.len()));
+        let mut frame = self.shared.pipe.take_buffer().unwrap_or_else(|| Frame::with_room(call.room()));
         call.write(&mut frame);
         frame
     }
