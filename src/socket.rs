@@ -11,6 +11,14 @@ use std::time::Duration;
 const MAX_INBOUND: i64 = 1 << 10;
 /// How long a peer may take to shake hands, ms.
 const HANDSHAKE_MS: i32 = 10_000;
+/// Connections the system may hold for us until they are accepted: with ZeroMQ's 100, a crowd of subscribers that comes back
+/// after a restart waits for seconds.
+const BACKLOG: i32 = 1024;
+/// Messages a peer may have waiting for the sender to look at. A subscriber sends one for each topic; more than this at once
+/// and it is simply read more slowly, so that one that never stops cannot keep the sender busy.
+const INBOUND_HWM: i32 = 64;
+/// How often an idle sender lets ZeroMQ deal with peers that came and went.
+const UPKEEP: Duration = Duration::from_secs(1);
 
 /// A bound PUB socket with a context of its own. Dropping it closes the socket and then waits for the context to end,
 /// for as long as the socket lingers.
@@ -52,6 +60,8 @@ fn configured(options: &SocketOptions, endpoint: &Endpoint) -> zmq::Result<zmq::
     socket.set_sndhwm(options.send_hwm)?;
     socket.set_linger(millis(options.linger))?;
     socket.set_ipv6(endpoint.ipv6)?;
+    socket.set_rcvhwm(INBOUND_HWM)?;
+    socket.set_backlog(BACKLOG)?;
     socket.set_maxmsgsize(MAX_INBOUND)?;
     socket.set_handshake_ivl(HANDSHAKE_MS)?;
     Ok(socket)
@@ -73,6 +83,17 @@ impl Transport for PubSocket {
                 }
             })
         })
+    }
+
+    fn upkeep_interval(&self) -> Option<Duration> {
+        Some(UPKEEP)
+    }
+
+    /// ZeroMQ leaves what it holds for a peer that has gone (some 10 KiB) until the socket is used again. Asking for the
+    /// socket's events is the least of uses.
+    fn upkeep(&mut self) {
+        // Nothing to be done about an error; the next send meets it too.
+        let _ = self.socket.get_events();
     }
 
     fn set_linger(&mut self, linger: Duration) {

@@ -223,7 +223,7 @@ fn shaped(time: Duration) -> Result<String, String> {
             done.is_ok_and(|output| output.status.success())
         };
         if os::own_network().is_err()
-            || !shape("ip", "link set lo up")
+            || !shape("ip", "link set lo mtu 1500 up")
             || !shape("tc", "qdisc add dev lo root tbf rate 8mbit burst 64kbit latency 400ms")
         {
             return Ok("skipped: this machine lets nobody make a network namespace and shape it".to_owned());
