@@ -8,7 +8,7 @@ use std::io;
 use std::time::Duration;
 
 /// Largest message a peer may send us. A subscriber sends topic filters; the topic is empty.
-const MAX_INBOUND: i64 = 1 << 10;
+const MAX_INBOUND: i64 = 256;
 /// How long a peer may take to shake hands, ms.
 const HANDSHAKE_MS: i32 = 10_000;
 /// Connections the system may hold for us until they are accepted: with ZeroMQ's 100, a crowd of subscribers that comes back
@@ -16,7 +16,7 @@ const HANDSHAKE_MS: i32 = 10_000;
 const BACKLOG: i32 = 1024;
 /// Messages a peer may have waiting for the sender to look at. A subscriber sends one for each topic; more than this at once
 /// and it is simply read more slowly, so that one that never stops cannot keep the sender busy.
-const INBOUND_HWM: i32 = 64;
+const INBOUND_HWM: i32 = 8;
 /// How often an idle sender lets ZeroMQ deal with peers that came and went.
 const UPKEEP: Duration = Duration::from_secs(1);
 
