@@ -14,6 +14,15 @@ pub const MAX_BATCH_EVENTS: usize = 65_535;
 /// The longest interval of [`WaitStrategy::Poll`] and the longest nap: stop may have to wait for one.
 pub const MAX_NAP: Duration = Duration::from_millis(100);
 
+/// Buffers the pool keeps beyond those of a full queue and a batch: callers hold one each for the length of a call.
+pub(crate) const CALLERS: usize = 64;
+/// The smallest buffer of a call, bytes.
+pub(crate) const SMALLEST_BUFFER: usize = 512;
+/// A slot of the queue or of the pool's list, bytes.
+const SLOT: usize = 48;
+/// What a message takes beside its events: header, numbers, ZeroMQ's three records.
+const MESSAGE_OVERHEAD: usize = 512;
+
 /// Settings of a [`Publisher`](crate::Publisher).
 ///
 /// Built by chaining, or, with the feature `serde`, read by the masters' flag names (each field's documentation begins
@@ -170,6 +179,50 @@ impl Config {
         /// `kv_events_linger` in ms, default 1000: how long stop may wait for subscribers to fetch the rest, within its
         /// deadline. With 0 the tail may be lost.
         linger: Duration;
+    }
+
+    /// The most memory, in bytes, that a publisher with these settings can come to hold while `subscribers` of its
+    /// subscribers stand still; `None` if that has no bound, which is so with `send_hwm` 0.
+    ///
+    /// ```text
+    ///   (queue_capacity + 64 callers) x (the buffer of a call)
+    /// + (queue_capacity + 64 + max_batch_events) x (2 slots of 48 bytes)
+    /// + (3 + subscribers x send_hwm) x (the largest message)
+    ///
+    /// buffer of a call: its two events, at most 2 x max_event_bytes, rounded up to a power of two, at least 512
+    /// largest message:  max_batch_bytes, or max_batch_events x max_event_bytes if that is less, and one more call
+    /// ```
+    ///
+    /// Calls take idle buffers before they make new ones, so those in the pool are among the first line's; idle ones hold no
+    /// more than `retain_bytes` each. Two of the three messages are the batch in the sender's hands. A subscriber that reads holds nothing for long, and messages are shared by
+    /// all subscribers that are equally far behind. What the bound leaves out: the allocator's own losses, some 20 KiB for each
+    /// connection, and the kernel's socket buffers.
+    ///
+    /// This is what keys at their limit could do. With keys of 100 bytes and `emit_legacy_compat` a call's buffer is 512 or
+    /// 1024 bytes and a message 32 KiB: the default settings then come to 70 MiB with a full queue, and 320 MiB for
+    /// each subscriber that stands still.
+    ///
+    /// ```
+    /// use kv_events::Config;
+    /// let config = Config::new("tcp://127.0.0.1:0", "b").queue_capacity(1000).max_event_bytes(2 << 10).send_hwm(100);
+    /// assert!(config.memory_bound(0).unwrap() < 5 << 20);
+    /// assert!(config.memory_bound(2).unwrap() < 35 << 20);
+    /// assert_eq!(config.send_hwm(0).memory_bound(1), None);
+    /// ```
+    pub fn memory_bound(&self, subscribers: usize) -> Option<usize> {
+        let call = self.max_event_bytes.saturating_mul(2);
+        let buffer = call.max(SMALLEST_BUFFER).checked_next_power_of_two()?;
+        let calls = self.queue_capacity.checked_add(CALLERS)?;
+        let slots = calls.checked_add(self.max_batch_events)?.checked_mul(2 * SLOT)?;
+        let batch = self.max_batch_bytes.min(self.max_batch_events.saturating_mul(self.max_event_bytes));
+        let message = batch.checked_add(call)?.checked_add(MESSAGE_OVERHEAD)?;
+        let stuck = match (subscribers, self.send_hwm as usize) {
+            (0, _) => 0,
+            (_, 0) => return None,
+            (subscribers, hwm) => subscribers.checked_mul(hwm)?,
+        };
+        let queue = calls.checked_mul(buffer)?.checked_add(slots)?;
+        queue.checked_add(message.checked_mul(stuck.checked_add(3)?)?)
     }
 
     /// Checks everything that can be checked without opening anything.

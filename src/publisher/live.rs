@@ -1,7 +1,7 @@
 //! A publisher that publishes: the pipe, its encoder, and the sender's thread.
 
 use super::transport::{MessageSink, Opened, Transport};
-use crate::config::Config;
+use crate::config::{CALLERS, Config};
 use crate::error::StartError;
 use crate::event::{MediaSet, Object, Outcome, Refusal, tenant_or_default};
 use crate::lockfree::{Closed, EvictingQueue, Limits, Pipe, Pool, SweepEnd, SweepTable, SweepToken};
@@ -16,9 +16,6 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-
-/// Buffers the pool keeps beyond those of a full queue and a batch: callers hold one each for the length of a call.
-const CALLERS: usize = 64;
 
 /// What callers and the sender's thread share.
 #[derive(Debug)]

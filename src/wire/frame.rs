@@ -1,5 +1,13 @@
 //! One call's events, encoded, in a pooled buffer.
+//!
+//! The buffer is a `BytesMut` that only ever moves: from the pool to a caller, through the queue to the sender (or to whoever
+//! evicts it), and back. It is never frozen, split or shared, so there is no handle that could keep it alive, nothing to
+//! reclaim, and no release function that runs on some thread of ZeroMQ's: the sender copies its bytes, once, into the message
+//! it hands over, and has the buffer back before the call to the socket is made. That copy costs less than what handing
+//! the buffer over would (a control block for each message, and a buffer that stays out for as long as the slowest
+//! subscriber), and a batch has to be put together from many buffers anyway.
 
+use crate::config::SMALLEST_BUFFER;
 use crate::lockfree::Call;
 use bytes::BytesMut;
 
@@ -9,9 +17,6 @@ pub(crate) const EVENT_ID_AT: usize = 13;
 pub(crate) const TIMESTAMP_AT: usize = 32;
 /// The length of what every event begins with: map header, `event_id`, `timestamp`.
 pub(crate) const PREFIX_LEN: usize = 40;
-
-/// Buffers grow in steps that fit what allocators hand out.
-const SMALLEST: usize = 512;
 
 /// A pooled buffer holding the one or two events of a call.
 ///
@@ -72,6 +77,7 @@ impl Call for Frame {
     }
 }
 
+/// Buffers grow in steps that fit what allocators hand out.
 fn room_for(bytes: usize) -> usize {
-    bytes.max(SMALLEST).checked_next_power_of_two().unwrap_or(bytes)
+    bytes.max(SMALLEST_BUFFER).checked_next_power_of_two().unwrap_or(bytes)
 }
