@@ -8,13 +8,26 @@
 //!   sender           batches, numbers, account       sender thread
 //!   wire::message    batch -> payload                      |
 //!   socket           payload -> PUB socket                 v
+//!
+//! decode             payload -> batch -> events      any thread; pure
+//! engine             events as engines write them
+//!
+//! subscriber         SUB sockets -> messages, in order with
+//!   tracker          what they say of loss and restarts       reader's thread
 //! ```
 
 mod config;
+pub mod decode;
+pub mod engine;
 mod error;
 mod event;
+#[cfg(any(feature = "metrics", feature = "prometheus"))]
+pub mod metrics;
 mod publisher;
 mod status;
+#[cfg(feature = "zmq")]
+pub mod subscriber;
+pub mod tracker;
 
 #[cfg(any(feature = "zmq", feature = "__internals"))]
 mod clock;
@@ -49,8 +62,10 @@ pub use status::{Status, StopReport};
 #[doc(hidden)]
 pub mod internals {
     #[cfg(feature = "__faults")]
-    pub use crate::faults::Fault;
+    pub use crate::faults::{Fault, active as active_fault};
     pub use crate::lockfree::*;
     pub use crate::publisher::transport::{Opened, Transport};
     pub use crate::sender::*;
+    #[cfg(all(loom, feature = "loom"))]
+    pub use crate::sync::parking;
 }

@@ -5,8 +5,7 @@
 
 use crate::config::WaitStrategy;
 use crate::lockfree::{Call, Limits, Pipe};
-use crate::sync::Gauge;
-use std::sync::OnceLock;
+use crate::sync::{Gauge, OnceLock};
 use std::time::{Duration, Instant};
 
 /// How long an empty batch that failed is left alone.
@@ -153,10 +152,12 @@ impl<'a, T: Call, S: Sink<T>> Sender<'a, T, S> {
             }
         }
         self.pipe.end();
-        // Calls that raced with stop: those that did not see the end are here, those that did look after themselves.
+        // Calls that raced with stop: those that did not see the end are here, those that did look after themselves once
+        // the queue is sealed.
         if !crate::faults::fault!(StopForgetsDrain) {
             while !self.is_overdue() && self.send_batch()? {}
-            self.pipe.abandon();
+            let gap = self.pipe.seal();
+            self.lose(gap);
         }
         if self.untold && !self.is_overdue() {
             self.send_empty()?;
@@ -171,7 +172,8 @@ impl<'a, T: Call, S: Sink<T>> Sender<'a, T, S> {
         self.pipe.recycle(&mut self.batch);
         // Before calls are refused, so that whoever is refused finds the reason.
         let _ = self.tally.cause_of_death.set(cause);
-        self.pipe.die();
+        let gap = self.pipe.die();
+        self.lose(gap);
     }
 
     /// The sink, to be closed.
@@ -238,6 +240,15 @@ impl<'a, T: Call, S: Sink<T>> Sender<'a, T, S> {
         self.untold = true;
         self.tally.sequence.set(self.last);
         self.tally.failed.add(events);
+    }
+
+    /// Events were evicted behind the last batch there will be.
+    fn lose(&mut self, gap: u64) {
+        if gap > 0 {
+            self.last += gap;
+            self.untold = true;
+            self.tally.sequence.set(self.last);
+        }
     }
 
     fn wait(&mut self) {

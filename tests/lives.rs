@@ -43,7 +43,9 @@ fn two_publishers_do_not_know_of_each_other() {
     let (sub_one, sub_two) = (Sub::of(&one), Sub::of(&two));
     std::thread::scope(|scope| {
         for (publisher, key) in [(&one, "one"), (&two, "two")] {
-            scope.spawn(move || (0..500).for_each(|_| assert!(publisher.committed(&Object::new("t", key), MediaSet::CPU).is_accepted())));
+            scope.spawn(move || {
+                (0..500).for_each(|_| assert!(publisher.committed(&Object::new("t", key), MediaSet::CPU).is_accepted()))
+            });
         }
     });
     assert!(briefs(&sub_one.events(500)).iter().all(|event| event == "stored cpu one"));
@@ -59,7 +61,8 @@ fn a_publisher_may_live_in_a_static_and_be_stopped_there() {
     assert_eq!(OFF.committed(&OBJECT, MediaSet::CPU), Outcome::Disabled);
     let publisher = PUBLISHER.get_or_init(|| Publisher::start(loopback()).unwrap());
     let sub = Sub::of(publisher);
-    let calls: Vec<_> = (0..4).map(|_| std::thread::spawn(|| PUBLISHER.get().unwrap().committed(&OBJECT, MediaSet::CPU))).collect();
+    let calls: Vec<_> =
+        (0..4).map(|_| std::thread::spawn(|| PUBLISHER.get().unwrap().committed(&OBJECT, MediaSet::CPU))).collect();
     assert!(calls.into_iter().all(|call| call.join().unwrap().is_accepted()));
     sub.events(4);
     assert!(PUBLISHER.get().unwrap().stop(LONG).closed);

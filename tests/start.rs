@@ -2,10 +2,16 @@
 
 mod common;
 
-use kv_events::{Config, ConfigError, EndpointError, MediaSet, Object, Outcome, Publisher, StartError};
+use kv_events::{Config, ConfigError, MediaSet, Object, Outcome, Publisher, StartError};
 
 fn start(endpoint: &str) -> Result<Publisher, StartError> {
     Publisher::start(Config::new(endpoint, "b"))
+}
+
+#[test]
+fn a_publisher_is_shared_by_reference() {
+    fn shared<T: Send + Sync + 'static>() {}
+    shared::<Publisher>();
 }
 
 #[test]
@@ -80,6 +86,7 @@ fn without_a_socket_everything_is_there_and_does_nothing() {
 mod with_a_socket {
     use super::*;
     use common::sub::Sub;
+    use kv_events::EndpointError;
     use std::net::TcpListener;
     use std::time::Duration;
 

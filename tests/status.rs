@@ -41,13 +41,20 @@ fn figures_read_under_load_never_fall_and_add_up_in_the_end() {
             let mut last = publisher.status();
             while !over.load(Ordering::Acquire) {
                 let status = publisher.status();
-                assert!(rising(&last).iter().zip(rising(&status)).all(|(before, now)| now >= *before), "{last:?} {status:?}");
+                assert!(
+                    rising(&last).iter().zip(rising(&status)).all(|(before, now)| now >= *before),
+                    "{last:?} {status:?}"
+                );
                 assert!(status.queue_length <= 64 && status.healthy);
                 last = status;
             }
         });
         let producers: Vec<_> = (0..2)
-            .map(|_| scope.spawn(|| (0..calls / 2).for_each(|_| assert!(publisher.committed(&OBJECT, MediaSet::BOTH).is_accepted()))))
+            .map(|_| {
+                scope.spawn(|| {
+                    (0..calls / 2).for_each(|_| assert!(publisher.committed(&OBJECT, MediaSet::BOTH).is_accepted()))
+                })
+            })
             .collect();
         producers.into_iter().for_each(|producer| producer.join().unwrap());
         over.store(true, Ordering::Release);
@@ -108,7 +115,11 @@ fn a_slow_subscriber_loses_and_sees_it_and_nobody_else_does() {
     }
     // The reader has all. The sleeper has what fitted, then a hole in the numbers that it can see.
     let status = publisher.status();
-    assert_eq!((status.dropped_events, status.last_sequence), (0, status.published_batches), "published is not delivered");
+    assert_eq!(
+        (status.dropped_events, status.last_sequence),
+        (0, status.published_batches),
+        "published is not delivered"
+    );
     let mut numbers = Vec::new();
     while numbers.last() != Some(&publisher.status().last_sequence) {
         if sleeper.poll(zmq::POLLIN, 50).unwrap() == 0 {
@@ -143,7 +154,8 @@ fn an_idle_sender_sleeps() {
     let before: Vec<_> = senders.iter().map(switches).collect();
     std::thread::sleep(Duration::from_secs(2));
     let after: Vec<_> = senders.iter().map(switches).collect();
-    let quiet = before.iter().zip(&after).any(|pair| matches!(pair, (Some(before), Some(after)) if after - before <= 12));
+    let quiet =
+        before.iter().zip(&after).any(|pair| matches!(pair, (Some(before), Some(after)) if after - before <= 12));
     assert!(quiet, "{before:?} {after:?}");
 }
 
@@ -178,5 +190,7 @@ fn every_setting_of_the_design_can_be_seen() {
     let status = |config| Publisher::start(config).unwrap().status();
     assert_eq!(status(loopback().queue_capacity(1000)).queue_capacity, 1000);
     assert_eq!(status(loopback().enabled(false)).enabled, false);
-    assert!(status(loopback().bind_endpoint("tcp://127.0.0.2:0")).bound_endpoint.unwrap().starts_with("tcp://127.0.0.2:"));
+    assert!(
+        status(loopback().bind_endpoint("tcp://127.0.0.2:0")).bound_endpoint.unwrap().starts_with("tcp://127.0.0.2:")
+    );
 }

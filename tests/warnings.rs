@@ -69,7 +69,10 @@ fn warnings_come_once_at_start() {
     let before = keyless.status().skipped_keyless_events;
     for _ in 0..10 {
         assert_eq!(keyless.committed(&Object::new("t", "k"), MediaSet::CPU), Outcome::Suppressed { events: 1 });
-        assert_eq!(keyless.stored_on(&Object::new("t", ""), kv_events::Medium::Disk), Outcome::Suppressed { events: 1 });
+        assert_eq!(
+            keyless.stored_on(&Object::new("t", ""), kv_events::Medium::Disk),
+            Outcome::Suppressed { events: 1 }
+        );
     }
     keyless.cleared("end");
     assert_eq!(sub.events(1)[0].events[0].text("tenant_id"), "end");

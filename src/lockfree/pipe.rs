@@ -3,7 +3,6 @@
 use super::queue::{EvictingQueue, Limits};
 use super::{Call, Closed, Pool, Wake};
 use crate::faults::fault;
-use crate::sync::Counter;
 use std::time::{Duration, Instant};
 
 /// The way from the producers to the sender.
@@ -12,13 +11,12 @@ pub struct Pipe<T> {
     wake: Wake,
     queue: EvictingQueue<T>,
     pool: Pool<T>,
-    abandoned: Counter,
 }
 
 impl<T: Call> Pipe<T> {
     /// A pipe over `queue`, whose buffers come from and go back to `pool`.
     pub fn new(queue: EvictingQueue<T>, pool: Pool<T>) -> Self {
-        Pipe { wake: Wake::new(), queue, pool, abandoned: Counter::new() }
+        Pipe { wake: Wake::new(), queue, pool }
     }
 
     /// Whether calls are taken.
@@ -46,10 +44,10 @@ impl<T: Call> Pipe<T> {
         }
     }
 
-    /// Drains what the sender will not look at any more and counts it as abandoned.
+    /// The sender has ended and may not have seen what was just pushed.
     #[cold]
-    pub fn abandon(&self) {
-        self.abandoned.add(self.queue.drain(|call| self.pool.give(call)));
+    fn abandon(&self) {
+        self.queue.abandon(|call| self.pool.give(call));
     }
 
     /// Sender: see [`EvictingQueue::take`].
@@ -95,16 +93,21 @@ impl<T: Call> Pipe<T> {
         self.wake.deadline()
     }
 
-    /// Sender: nothing will be taken after what is there now; see [`Wake::end`].
+    /// Sender: it will look once more at the queue, and then [`seal`](Self::seal) it; see [`Wake::end`].
     pub fn end(&self) {
         self.wake.end();
     }
 
-    /// Sender: the same for a sender that died; what is there is abandoned.
-    pub fn die(&self) {
+    /// Sender, after [`end`](Self::end): takes nothing any more; see [`EvictingQueue::seal`].
+    pub fn seal(&self) -> u64 {
+        self.queue.seal(|call| self.pool.give(call))
+    }
+
+    /// Sender: the same for a sender that died.
+    pub fn die(&self) -> u64 {
         self.wake.die();
         self.wake.end();
-        self.abandon();
+        self.seal()
     }
 
     /// In a forked child: see [`Wake::disown`].
@@ -129,6 +132,6 @@ impl<T: Call> Pipe<T> {
 
     /// Events that were accepted and then neither sent nor evicted, since the sender had ended.
     pub fn abandoned(&self) -> u64 {
-        self.abandoned.get()
+        self.queue.abandoned()
     }
 }

@@ -12,8 +12,10 @@ use crate::sync::{AtomicUsize, Mutex, Ordering};
 /// The sweeps that are running.
 #[derive(Debug)]
 pub struct SweepTable {
-    /// Sweeps registered. `Relaxed` everywhere: a sweep takes the lock of a shard after it registered, so a `stored` that
-    /// reads 0 under that lock either was queued before the sweep came by, or the lock has already shown it the 1.
+    /// Sweeps registered. It rises `Relaxed`: a sweep takes the lock of a shard after it registered, so a `stored` that
+    /// reads 0 under that lock either was queued before the sweep came by, or the lock has already shown it the 1. It
+    /// falls by `Release` and is read by `Acquire`: the `stored` that reads the 0 after a sweep has to be queued behind
+    /// that sweep's `cleared`.
     active: AtomicUsize,
     table: Mutex<Table>,
 }
@@ -61,10 +63,10 @@ impl SweepTable {
     }
 
     /// Queues a `stored` of `tenant` by `push`. Whether it is to be queued at all has been decided before: one that is
-    /// refused or suppressed interrupts nothing. Costs one relaxed load while no sweep runs.
+    /// refused or suppressed interrupts nothing. Costs one load while no sweep runs.
     #[inline]
     pub fn store(&self, tenant: &str, push: impl FnOnce()) {
-        if self.active.load(Ordering::Relaxed) == 0 { push() } else { self.store_during_sweeps(tenant, push) }
+        if self.active.load(Ordering::Acquire) == 0 { push() } else { self.store_during_sweeps(tenant, push) }
     }
 
     #[cold]
@@ -89,25 +91,34 @@ impl SweepTable {
     /// Ends a sweep: unless a `stored` interrupted it, queues `cleared` by `push_cleared` in the same step.
     pub fn end<R>(&self, token: SweepToken, push_cleared: impl FnOnce() -> R) -> SweepEnd<R> {
         let mut table = self.table.lock();
-        let interrupted = self.deregister(&mut table, token);
+        let interrupted = table.remove(token);
         if fault!(SweepChecksEarly) {
             drop(table);
-            return if interrupted { SweepEnd::Interrupted } else { SweepEnd::Uninterrupted(push_cleared()) };
+            let end = if interrupted { SweepEnd::Interrupted } else { SweepEnd::Uninterrupted(push_cleared()) };
+            self.active.fetch_sub(1, Ordering::Release);
+            return end;
         }
         let end = if interrupted { SweepEnd::Interrupted } else { SweepEnd::Uninterrupted(push_cleared()) };
+        // Not before `cleared` is queued: from here on a `stored` of the tenant need not come by the mutex.
+        self.active.fetch_sub(1, Ordering::Release);
         drop(table);
         end
     }
 
     /// Deregisters a sweep that will not end.
     pub fn cancel(&self, token: SweepToken) {
-        self.deregister(&mut self.table.lock(), token);
+        let mut table = self.table.lock();
+        table.remove(token);
+        self.active.fetch_sub(1, Ordering::Release);
+        drop(table);
     }
+}
 
-    fn deregister(&self, table: &mut Table, SweepToken(id): SweepToken) -> bool {
-        self.active.fetch_sub(1, Ordering::Relaxed);
-        match table.sweeps.iter().position(|sweep| sweep.id == id) {
-            Some(at) => table.sweeps.swap_remove(at).interrupted,
+impl Table {
+    /// Whether the sweep that is removed was interrupted.
+    fn remove(&mut self, SweepToken(id): SweepToken) -> bool {
+        match self.sweeps.iter().position(|sweep| sweep.id == id) {
+            Some(at) => self.sweeps.swap_remove(at).interrupted,
             None => true,
         }
     }

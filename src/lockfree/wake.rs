@@ -5,8 +5,7 @@
 //! so no wake-up is lost (I6), and while the sender is awake a producer pays a fence and a load and makes no system call.
 
 use crate::faults::fault;
-use crate::sync::{AtomicU32, Ordering, Thread, current, fence, park, park_timeout};
-use std::sync::OnceLock;
+use crate::sync::{AtomicU32, OnceLock, Ordering, Thread, current, fence, park, park_timeout};
 use std::time::{Duration, Instant};
 
 /// The sender sleeps, or is about to, and wants to be unparked.
@@ -74,9 +73,9 @@ impl Wake {
 
     #[cold]
     fn unpark(&self) {
-        // AcqRel: whoever takes PARKED away is the one to unpark, once. Acquire sees the sender's registration of itself,
-        // Release hands what this thread did before to the sender that reads the cleared flag.
-        if self.state.fetch_and(!PARKED, Ordering::AcqRel) & PARKED != 0 {
+        // Whoever takes PARKED away is the one to unpark, once. Acquire: pairs with the Release that set it, so that the
+        // sender's registration is there. Not Release: the sender finds the push by the fences, not by the flag.
+        if self.state.fetch_and(!PARKED, Ordering::Acquire) & PARKED != 0 {
             if let Some(sender) = self.sender.get() {
                 sender.unpark();
             }
@@ -92,15 +91,18 @@ impl Wake {
     /// Parks the sender until a producer or stop wakes it, or `timeout` has passed; returns at once if `is_empty` says
     /// that there is something to do. Returns early at will, like any park.
     pub fn park(&self, timeout: Option<Duration>, is_empty: impl Fn() -> bool) {
-        // Relaxed on the way in: what the producers have to see is ordered by the fence.
-        self.state.fetch_or(PARKED, Ordering::Relaxed);
-        // Orders "I am parked" before the look at the queue. Pairs with the fence in `notify`.
+        // Release: whoever sees PARKED and wants to unpark finds whom (see `unpark`).
+        self.state.fetch_or(PARKED, Ordering::Release);
+        // Orders "I am parked" before the look at the queue. Pairs with the fence in `notify`. No ordering of the line
+        // above would do: it is a write before a read.
         if !fault!(NoSenderFence) {
             fence(Ordering::SeqCst);
         }
         if fault!(ParkWithoutRecheck) || is_empty() {
-            // Acquire: sees what the thread that cleared PARKED, or set CLOSING, did before.
-            while self.state.load(Ordering::Acquire) & (PARKED | CLOSING) == PARKED {
+            // Relaxed: nothing is read on the strength of it. After a wake-up the queue is looked at anew, in the end behind
+            // this function's fence, and stop by `is_closing`. A CLOSING that came before PARKED was set is seen for
+            // certain, by the write above; one that came after has seen PARKED and unparks.
+            while self.state.load(Ordering::Relaxed) & (PARKED | CLOSING) == PARKED {
                 match timeout {
                     None => park(),
                     Some(timeout) => {
@@ -119,8 +121,8 @@ impl Wake {
     pub fn close(&self, deadline: Option<Instant>) -> bool {
         let first = self.deadline.set(deadline).is_ok();
         if first {
-            // AcqRel: Release hands the deadline to the sender; Acquire for the sender's registration.
-            let before = self.state.fetch_or(CLOSING, Ordering::AcqRel);
+            // Release: hands the deadline to the sender (see `is_closing`).
+            let before = self.state.fetch_or(CLOSING, Ordering::Release);
             if before & PARKED != 0 {
                 self.unpark();
             }
@@ -128,7 +130,7 @@ impl Wake {
         first
     }
 
-    /// Whether stop has begun. Acquire: the deadline is read after it.
+    /// Whether stop has begun. Acquire: whoever sees it sees the deadline too, which decides how long to linger.
     pub fn is_closing(&self) -> bool {
         self.state.load(Ordering::Acquire) & CLOSING != 0
     }
@@ -140,14 +142,15 @@ impl Wake {
 
     /// The sender will look at the queue once more and then never again.
     pub fn end(&self) {
-        // Release: whoever drains after it sees what the sender did before.
-        self.state.fetch_or(ENDED, Ordering::Release);
+        // Relaxed: who sees it turns to the queue, and has the queue's mutex to order what it finds there.
+        self.state.fetch_or(ENDED, Ordering::Relaxed);
         // Orders ENDED before that last look. Pairs with the fence in `notify`.
         fence(Ordering::SeqCst);
     }
 
     /// The sender died: calls are refused from now on.
     pub fn die(&self) {
+        // Release: whoever is refused for it finds what was said of it before (see `why`).
         self.state.fetch_or(DEAD, Ordering::Release);
     }
 
@@ -173,5 +176,7 @@ fn why(state: u32) -> Closed {
     if state & FORKED != 0 {
         return Closed::Forked;
     }
+    // Acquire, here where it costs nothing: the cause of death was written before DEAD was set.
+    fence(Ordering::Acquire);
     if state & DEAD != 0 { Closed::SenderDead } else { Closed::Stopped }
 }

@@ -45,7 +45,7 @@ impl Live {
         match *self {}
     }
 
-    pub(super) fn is_own(&self) -> bool {
-        match *self {}
+    pub(super) fn retire(self, _: Duration) {
+        match self {}
     }
 }

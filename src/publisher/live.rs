@@ -261,8 +261,17 @@ impl Live {
         StopReport { published: self.shared.tally.events.get(), abandoned: self.shared.pipe.abandoned(), closed }
     }
 
+    /// Stops for good; in a forked child it is left as it is, for all of it is the parent's.
+    pub(super) fn retire(self, deadline: Duration) {
+        if self.is_own() {
+            let _ = self.stop(deadline);
+        } else {
+            std::mem::forget(self);
+        }
+    }
+
     /// Whether this is the process that started the publisher.
-    pub(super) fn is_own(&self) -> bool {
+    fn is_own(&self) -> bool {
         !self.shared.pipe.is_disowned() && self.process == std::process::id()
     }
 }

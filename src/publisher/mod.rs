@@ -217,11 +217,7 @@ impl Publisher {
 impl Drop for Publisher {
     fn drop(&mut self) {
         if let Some(live) = self.live.take() {
-            if live.is_own() {
-                let _ = live.stop(DROP_DEADLINE);
-            } else {
-                std::mem::forget(live);
-            }
+            live.retire(DROP_DEADLINE);
         }
     }
 }

@@ -19,7 +19,7 @@ pub struct Child {
 impl Child {
     pub fn spawn(role: &'static str, words: &str) -> Child {
         let mut process = Command::new(std::env::current_exe().unwrap())
-            .arg(role)
+            .arg(format!("role:{role}"))
             .args(words.split_whitespace())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

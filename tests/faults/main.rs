@@ -45,11 +45,11 @@ fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let words = words::Words::parse(args.iter().map(String::as_str));
     match args.first().map(String::as_str) {
-        Some("master") => master::main(&words),
-        Some("reader") => reader::main(&words),
-        Some("storm") => peers::storm(&words),
-        Some("hostile") => peers::hostile(&words),
-        Some("hog") => hog(&words),
+        Some("role:master") => master::main(&words),
+        Some("role:reader") => reader::main(&words),
+        Some("role:storm") => peers::storm(&words),
+        Some("role:hostile") => peers::hostile(&words),
+        Some("role:hog") => hog(&words),
         _ => bench(args.iter().map(String::as_str).filter(|arg| !arg.starts_with("--")).collect()),
     }
 }
@@ -91,6 +91,10 @@ fn bench(names: Vec<&str>) {
         println!("{word} {:<10} {}: {figures} ({:.1} s)", fault.name, fault.what, began.elapsed().as_secs_f64());
     }
     // In the words of test runners, for whoever counts.
-    println!("\ntest result: {}. {} passed; {bad} failed", if bad == 0 { "ok" } else { "FAILED" }, chosen.len() as u32 - bad);
+    println!(
+        "\ntest result: {}. {} passed; {bad} failed",
+        if bad == 0 { "ok" } else { "FAILED" },
+        chosen.len() as u32 - bad
+    );
     std::process::exit(i32::from(bad > 0));
 }

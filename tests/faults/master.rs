@@ -197,11 +197,8 @@ impl<'a> Producer<'a> {
         let slot = self.id * KEYS + random as usize % KEYS;
         let before = MediaSet::from_bits(self.table.get(slot)).unwrap();
         let after = MediaSet::from_bits((random >> 32) as u8 & 3).unwrap();
-        let events = if before.is_empty() {
-            after.len()
-        } else {
-            before.minus(after).len() + after.minus(before).len()
-        };
+        let events =
+            if before.is_empty() { after.len() } else { before.minus(after).len() + after.minus(before).len() };
         if events == 0 {
             return;
         }

@@ -119,7 +119,10 @@ impl Ledger {
             self.wrong(format!("message {sequence} ends in the middle of a call"));
         }
         if self.missing > self.gaps + self.lost_on_the_way {
-            self.wrong(format!("by message {sequence} {} events are missing, gaps tell of {}", self.missing, self.gaps));
+            self.wrong(format!(
+                "by message {sequence} {} events are missing, gaps tell of {}",
+                self.missing, self.gaps
+            ));
         }
     }
 

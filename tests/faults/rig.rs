@@ -60,8 +60,7 @@ impl Rig {
     /// A publisher with `complete` readers that it has shaken hands with; its producers wait.
     pub fn start(load: Load, complete: usize) -> Result<Rig, String> {
         static TABLES: AtomicU32 = AtomicU32::new(0);
-        let name =
-            format!("kv-events-faults-{}-{}", std::process::id(), TABLES.fetch_add(1, Ordering::Relaxed));
+        let name = format!("kv-events-faults-{}-{}", std::process::id(), TABLES.fetch_add(1, Ordering::Relaxed));
         let table = Table::create(std::env::temp_dir().join(name));
         let (publisher, words) = spawn_publisher("tcp://127.0.0.1:0", &load, &table)?;
         let mut rig = Rig {

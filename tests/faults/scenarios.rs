@@ -24,12 +24,37 @@ pub const FAULTS: &[Fault] = &[
     Fault { name: "signals", what: "the sender is interrupted every 100 us", weight: 1, run: signals },
     Fault { name: "reset", what: "peers reset their connections in the middle of a message", weight: 1, run: reset },
     Fault { name: "overflow", what: "producers flat out into a small queue", weight: 1, run: overflow },
-    Fault { name: "frozen", what: "a producer is stopped inside its calls, 5 ms at a time, the queue full", weight: 1, run: frozen },
+    Fault {
+        name: "frozen",
+        what: "a producer is stopped inside its calls, 5 ms at a time, the queue full",
+        weight: 1,
+        run: frozen,
+    },
     Fault { name: "throttled", what: "the sender runs 1 ms in every 20, the queue full", weight: 1, run: throttled },
-    Fault { name: "starved", what: "the sender gets only what two hogs on its core leave, the queue full", weight: 1, run: starved },
-    Fault { name: "memory", what: "a memory limit, large keys, a subscriber that stands still", weight: 1, run: memory },
-    Fault { name: "shaped", what: "a network that carries 8 Mbit/s, less than there is to send", weight: 1, run: shaped },
-    Fault { name: "hostile", what: "peers that send garbage, stay silent, and subscribe without end", weight: 1, run: hostile },
+    Fault {
+        name: "starved",
+        what: "the sender gets only what two hogs on its core leave, the queue full",
+        weight: 1,
+        run: starved,
+    },
+    Fault {
+        name: "memory",
+        what: "a memory limit, large keys, a subscriber that stands still",
+        weight: 1,
+        run: memory,
+    },
+    Fault {
+        name: "shaped",
+        what: "a network that carries 8 Mbit/s, less than there is to send",
+        weight: 1,
+        run: shaped,
+    },
+    Fault {
+        name: "hostile",
+        what: "peers that send garbage, stay silent, and subscribe without end",
+        weight: 1,
+        run: hostile,
+    },
     Fault { name: "restart", what: "stop, and start on the same port", weight: 1, run: restart },
     Fault { name: "kill-9", what: "the publisher is killed, another starts on the same port", weight: 1, run: kill_9 },
 ];
@@ -248,7 +273,9 @@ fn hostile(time: Duration) -> Result<String, String> {
     let words = peers.wait_for("report")?;
     let (garbage, subscriptions) = (words.number("garbage"), words.number("subscribed_kb"));
     let figures = done(rig)?;
-    Ok(format!("{garbage} garbage connections, {subscriptions} KiB of subscriptions, {grown} KiB more resident; {figures}"))
+    Ok(format!(
+        "{garbage} garbage connections, {subscriptions} KiB of subscriptions, {grown} KiB more resident; {figures}"
+    ))
 }
 
 fn restart(time: Duration) -> Result<String, String> {

@@ -34,22 +34,31 @@ impl<T: Call> EvictingQueue<T> {
         } else {
             removals.count(victim.events());
         }
-        self.evicted.set(removals.evicted);
+        self.publish_counts(&removals);
         drop(removals);
         recycle(victim);
+    }
+
+    pub(super) fn carries(&self) -> bool {
+        self.carried().is_some()
+    }
+
+    /// The standard library's mutex, so that it is no step of a model.
+    fn carried(&self) -> std::sync::MutexGuard<'_, Option<T>> {
+        self.carried.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     pub(super) fn take_wrongly(&self, limits: Limits, batch: &mut Vec<T>) -> u64 {
         let mut held = if fault!(PopOutsideLock) { None } else { Some(self.removals.lock()) };
         let (mut events, mut bytes) = (0, 0);
-        if let Some(call) = self.carried.lock().take() {
+        if let Some(call) = self.carried().take() {
             events = call.events();
             batch.push(call);
         }
         while events < limits.events && bytes < limits.bytes {
             let Some(call) = self.ring.pop() else { break };
             if events + call.events() > limits.events {
-                *self.carried.lock() = Some(call);
+                *self.carried() = Some(call);
                 break;
             }
             events += call.events();

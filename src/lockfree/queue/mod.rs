@@ -19,7 +19,7 @@ use crate::sync::{ArrayQueue, Gauge, Mutex, MutexGuard};
 use crossbeam_utils::CachePadded;
 
 /// Removals made under one hold of the mutex.
-const CHUNK: usize = 16;
+pub const CHUNK: usize = 16;
 
 /// How much one batch may carry.
 #[derive(Clone, Copy, Debug)]
@@ -38,23 +38,33 @@ pub struct EvictingQueue<T> {
     /// The sender takes it for every batch: kept off the cache lines that producers read.
     removals: CachePadded<Mutex<Removals>>,
     evicted: Gauge,
+    abandoned: Gauge,
     #[cfg(feature = "__faults")]
-    carried: Mutex<Option<T>>,
+    carried: std::sync::Mutex<Option<T>>,
 }
 
 /// Guarded by the mutex under which everything is removed.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Removals {
     /// Events evicted since the last batch was taken.
     gap: u64,
     /// Events evicted ever.
     evicted: u64,
+    /// Events that went when no batch was to be taken any more.
+    abandoned: u64,
+    /// No batch will be taken any more.
+    sealed: bool,
 }
 
 impl Removals {
+    /// Counts what was lost: for the next batch to tell of, if there will be one.
     fn count(&mut self, events: u64) {
-        self.gap += events;
-        self.evicted += events;
+        if self.sealed {
+            self.abandoned += events;
+        } else {
+            self.gap += events;
+            self.evicted += events;
+        }
     }
 }
 
@@ -64,10 +74,11 @@ impl<T: Call> EvictingQueue<T> {
         EvictingQueue {
             ring: ArrayQueue::new(capacity),
             burst,
-            removals: CachePadded::new(Mutex::new(Removals { gap: 0, evicted: 0 })),
+            removals: CachePadded::new(Mutex::new(Removals::default())),
             evicted: Gauge::new(),
+            abandoned: Gauge::new(),
             #[cfg(feature = "__faults")]
-            carried: Mutex::new(None),
+            carried: std::sync::Mutex::new(None),
         }
     }
 
@@ -105,7 +116,7 @@ impl<T: Call> EvictingQueue<T> {
                 removals.count(victim.events());
                 victims.push(victim);
             }
-            self.evicted.set(removals.evicted);
+            self.publish_counts(&removals);
             drop(removals);
             victims.for_each(&mut recycle);
             if call.is_none() {
@@ -160,30 +171,52 @@ impl<T: Call> EvictingQueue<T> {
         }
     }
 
-    /// Removes everything that is there and returns the number of events in it; the calls go to `recycle`.
-    pub fn drain(&self, mut recycle: impl FnMut(T)) -> u64 {
-        let mut events = 0;
+    /// No batch will be taken any more: returns the events that were lost since the last one, and from now on whatever
+    /// goes is abandoned, what is there to begin with.
+    ///
+    /// So the events counted as evicted are those that the sequence tells of, to the last.
+    pub fn seal(&self, recycle: impl FnMut(T)) -> u64 {
+        let mut removals = self.removals.lock();
+        removals.sealed = true;
+        let gap = std::mem::take(&mut removals.gap);
+        drop(removals);
+        self.abandon(recycle);
+        gap
+    }
+
+    /// Removes everything that is there if the queue is sealed; the calls go to `recycle`. If it is not, whoever seals it
+    /// will.
+    pub fn abandon(&self, mut recycle: impl FnMut(T)) {
         loop {
             let mut chunk = Chunk::new();
-            let removals = self.removals.lock();
+            let mut removals = self.removals.lock();
+            if !removals.sealed {
+                return;
+            }
             while chunk.len < CHUNK {
                 let Some(call) = self.ring.pop() else { break };
-                events += call.events();
+                removals.count(call.events());
                 chunk.push(call);
             }
+            self.publish_counts(&removals);
             drop(removals);
             let more = chunk.len == CHUNK;
             chunk.for_each(&mut recycle);
             if !more {
-                return events;
+                return;
             }
         }
+    }
+
+    fn publish_counts(&self, removals: &Removals) {
+        self.evicted.set(removals.evicted);
+        self.abandoned.set(removals.abandoned);
     }
 
     /// Whether nothing is queued. Exact only if no producer is inside a push.
     pub fn is_empty(&self) -> bool {
         #[cfg(feature = "__faults")]
-        if self.carried.lock().is_some() {
+        if self.carries() {
             return false;
         }
         self.ring.is_empty()
@@ -197,6 +230,11 @@ impl<T: Call> EvictingQueue<T> {
     /// Events evicted so far.
     pub fn evicted(&self) -> u64 {
         self.evicted.get()
+    }
+
+    /// Events abandoned so far.
+    pub fn abandoned(&self) -> u64 {
+        self.abandoned.get()
     }
 }
 

@@ -1,0 +1,380 @@
+//! The same invariants on real threads, the real types and crossbeam's queue: what the models cannot see (that queue, the
+//! processor) and sizes they cannot reach. `KV_EVENTS_STRESS` multiplies the work, 1 by default.
+
+#![cfg(not(loom))]
+
+use kv_events::WaitStrategy;
+use kv_events::internals::{
+    Call, EvictingQueue, Limits, Pace, Pipe, Pool, SendError, Sender, Sink, SweepEnd, SweepTable, Tally,
+};
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Sender as Tell, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+/// A call in a buffer that has a number of its own.
+#[derive(Debug)]
+struct Numbered {
+    producer: usize,
+    n: u64,
+    events: u64,
+    buffer: u64,
+}
+
+impl Call for Numbered {
+    fn events(&self) -> u64 {
+        self.events
+    }
+
+    fn bytes(&self) -> usize {
+        1
+    }
+
+    fn footprint(&self) -> usize {
+        1
+    }
+
+    #[cfg(feature = "__faults")]
+    fn twin(&self) -> Option<Self> {
+        Some(Numbered { ..*self })
+    }
+}
+
+/// How much work: `n` times what the environment says.
+fn times(n: u64) -> u64 {
+    let factor = std::env::var("KV_EVENTS_STRESS").ok();
+    n * factor.map_or(1, |factor| factor.parse().expect("KV_EVENTS_STRESS is a number"))
+}
+
+/// A message as it was sent or as it failed: its sequence, and each call's producer, number and events.
+struct Message {
+    sequence: u64,
+    calls: Vec<(usize, u64, u64)>,
+    failed: bool,
+}
+
+/// Writes down what it is given; every `fails`-th message fails.
+struct Notebook {
+    messages: Vec<Message>,
+    fails: Option<usize>,
+}
+
+impl Sink<Numbered> for Notebook {
+    fn send(&mut self, sequence: u64, batch: &[Numbered]) -> Result<usize, SendError> {
+        let calls = batch.iter().map(|call| (call.producer, call.n, call.events)).collect();
+        let failed = self.fails.is_some_and(|fails| (self.messages.len() + 1) % fails == 0);
+        self.messages.push(Message { sequence, calls, failed });
+        if failed { Err(SendError::Failed("as the test wants it".into())) } else { Ok(1) }
+    }
+}
+
+/// What a publisher is without its socket.
+struct Rig {
+    pipe: Pipe<Numbered>,
+    tally: Tally,
+    accepted: AtomicU64,
+    refused: AtomicU64,
+    buffers: AtomicU64,
+}
+
+impl Rig {
+    fn new(capacity: usize, burst: usize) -> Arc<Self> {
+        Arc::new(Rig {
+            pipe: Pipe::new(EvictingQueue::new(capacity, burst), Pool::new(capacity + 64 + 64, 1)),
+            tally: Tally::new(),
+            accepted: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            buffers: AtomicU64::new(0),
+        })
+    }
+
+    fn publish(&self, producer: usize, n: u64, events: u64) -> bool {
+        if self.pipe.check_open().is_err() {
+            self.refused.fetch_add(events, Ordering::Relaxed);
+            return false;
+        }
+        let buffer = self.pipe.take_buffer().map(|call| call.buffer);
+        let buffer = buffer.unwrap_or_else(|| self.buffers.fetch_add(1, Ordering::Relaxed) + 1);
+        self.pipe.push(Numbered { producer, n, events, buffer });
+        self.accepted.fetch_add(events, Ordering::Relaxed);
+        true
+    }
+
+    /// Sends until stopped, on a thread of its own; gives back what was sent.
+    fn sender(self: &Arc<Self>, wait: WaitStrategy, fails: Option<usize>) -> thread::JoinHandle<Vec<Message>> {
+        let rig = Arc::clone(self);
+        thread::spawn(move || {
+            let limits = Limits { events: 64, bytes: usize::MAX };
+            let pace = Pace { limits, wait, heartbeat: Duration::ZERO };
+            let mut sender = Sender::new(&rig.pipe, &rig.tally, Notebook { messages: Vec::new(), fails }, pace);
+            sender.run().expect("the notebook never breaks");
+            sender.into_sink().messages
+        })
+    }
+
+    /// Asserts I1, the sequence rule and I8 when all is over.
+    fn assert_settled(&self) {
+        let (evicted, failed) = (self.pipe.queue().evicted(), self.tally.failed.get());
+        let accounted = self.tally.events.get() + evicted + failed + self.pipe.abandoned();
+        assert_eq!(self.accepted.load(Ordering::Relaxed), accounted, "I1");
+        assert_eq!(self.tally.sequence.get(), self.tally.messages.get() + evicted + failed, "the sequence rule");
+        let made = self.buffers.load(Ordering::Relaxed);
+        let freed = self.pipe.pool().freed();
+        let home: Vec<u64> = std::iter::from_fn(|| self.pipe.take_buffer()).map(|call| call.buffer).collect();
+        assert_eq!(home.len() as u64 + freed, made, "I8: every buffer is home or was freed");
+        let distinct: HashSet<u64> = home.iter().copied().collect();
+        assert_eq!(distinct.len(), home.len(), "I8: no buffer is there twice");
+    }
+}
+
+/// Asserts I2 to I5 where they can be told exactly: one producer, numbered without holes. At every message the numbers
+/// that are missing are those that the sequence skips.
+fn assert_jumps_are_gaps(messages: &[Message]) {
+    let (mut last, mut next) = (0, 0);
+    for message in messages {
+        let skipped = message.sequence.checked_sub(last + 1).expect("I5: the sequence rises");
+        match message.calls.first() {
+            Some(&(_, first, _)) => {
+                let missing = first.checked_sub(next).expect("I5: in order, nothing twice");
+                assert_eq!(missing, skipped, "I2, I3: the jump before {first} is the gap");
+                next = first;
+            }
+            None => next += skipped,
+        }
+        for &(_, n, _) in &message.calls {
+            assert_eq!(n, next, "I2: no loss within a message");
+            next += 1;
+        }
+        let carried = message.calls.len() as u64;
+        match (message.failed, carried) {
+            (false, _) => last = message.sequence,
+            (true, 0) => {}
+            (true, carried) => last = message.sequence + carried - 1,
+        }
+    }
+}
+
+/// I2 to I5 on crossbeam's queue: one producer, dense numbers, every jump equals its gap.
+#[test]
+fn every_jump_is_a_gap() {
+    for (capacity, burst) in [(1, 1), (2, 1), (2, 2), (3, 1), (64, 1), (64, 16), (1000, 1), (1000, 40)] {
+        for (wait, fails) in [(WaitStrategy::Spin, None), (WaitStrategy::Park, None), (WaitStrategy::Park, Some(3))] {
+            let rig = Rig::new(capacity, burst);
+            let sender = rig.sender(wait, fails);
+            let calls = times(5_000);
+            (0..calls).for_each(|n| assert!(rig.publish(0, n, 1)));
+            rig.pipe.close(None);
+            let messages = sender.join().unwrap();
+            assert_jumps_are_gaps(&messages);
+            let sent: u64 = messages.iter().map(|message| message.calls.len() as u64).sum();
+            assert_eq!(sent + rig.pipe.queue().evicted(), calls, "stop drains what was accepted before it");
+            rig.assert_settled();
+        }
+    }
+}
+
+/// The same while stop cuts in: whatever the flood was doing, the tail that is left is abandoned and nothing else.
+#[test]
+fn every_jump_is_a_gap_when_stopped() {
+    for round in 0..times(50) {
+        let rig = Rig::new(1 + round as usize % 5, 1);
+        let sender = rig.sender(WaitStrategy::Park, None);
+        let flood = thread::spawn({
+            let rig = Arc::clone(&rig);
+            move || (0..).take_while(|n| rig.publish(0, *n, 1)).count() as u64
+        });
+        wait_for(|| rig.tally.messages.get() > round);
+        assert!(rig.pipe.close(None));
+        let accepted = flood.join().unwrap();
+        assert_jumps_are_gaps(&sender.join().unwrap());
+        assert_eq!(rig.accepted.load(Ordering::Relaxed), accepted);
+        assert!(rig.refused.load(Ordering::Relaxed) > 0, "I7: calls are refused once stop has begun");
+        rig.assert_settled();
+    }
+}
+
+/// I1, I7, I8 with many producers, calls of one and two events, messages that fail, and stop in mid-flood.
+#[test]
+fn fifty_stops_in_mid_flood() {
+    for round in 0..times(50) {
+        let fails = (round % 3 == 0).then_some(4);
+        let wait = if round % 2 == 0 { WaitStrategy::Park } else { WaitStrategy::Nap(Duration::from_micros(50)) };
+        let rig = Rig::new([1, 2, 3, 64, 1000][round as usize % 5], 1);
+        let sender = rig.sender(wait, fails);
+        let floods: Vec<_> = (0..4)
+            .map(|producer| {
+                let rig = Arc::clone(&rig);
+                thread::spawn(move || (0..).take_while(|n| rig.publish(producer, *n, 1 + n % 2)).count())
+            })
+            .collect();
+        wait_for(|| rig.tally.events.get() > 20 * round);
+        assert!(rig.pipe.close(None), "the first stop is the first");
+        assert!(!rig.pipe.close(None), "a second stop is none");
+        let accepted: usize = floods.into_iter().map(|flood| flood.join().unwrap()).sum();
+        let messages = sender.join().unwrap();
+        assert!(rig.accepted.load(Ordering::Relaxed) >= accepted as u64);
+        assert_producers_in_order(&messages, 4);
+        rig.assert_settled();
+    }
+}
+
+/// I1 and I5 on the queue alone: what several threads push comes out once, taken or evicted, and in their order.
+#[test]
+fn taken_or_evicted_exactly_once() {
+    const PRODUCERS: usize = 4;
+    let each = times(5_000);
+    for (capacity, burst) in [(1, 1), (2, 1), (3, 3), (64, 16), (1000, 40)] {
+        let queue = Arc::new(EvictingQueue::new(capacity, burst));
+        let done = Arc::new(AtomicBool::new(false));
+        let taker = thread::spawn({
+            let (queue, done) = (Arc::clone(&queue), Arc::clone(&done));
+            move || {
+                let limits = Limits { events: 64, bytes: usize::MAX };
+                let (mut batch, mut taken, mut gaps) = (Vec::with_capacity(64), Vec::new(), 0);
+                loop {
+                    let last = done.load(Ordering::Acquire);
+                    gaps += queue.take(limits, &mut batch);
+                    taken.extend(batch.iter().map(|call: &Numbered| (call.producer, call.n)));
+                    if batch.is_empty() && last {
+                        return (taken, gaps);
+                    }
+                    batch.clear();
+                }
+            }
+        });
+        let producers: Vec<_> = (0..PRODUCERS)
+            .map(|producer| {
+                let queue = Arc::clone(&queue);
+                thread::spawn(move || {
+                    let mut victims = Vec::new();
+                    for n in 0..each {
+                        let call = Numbered { producer, n, events: 1 + n % 2, buffer: 0 };
+                        queue.push(call, |victim| victims.push((victim.producer, victim.n, victim.events)));
+                    }
+                    victims
+                })
+            })
+            .collect();
+        let victims: Vec<_> = producers.into_iter().flat_map(|producer| producer.join().unwrap()).collect();
+        done.store(true, Ordering::Release);
+        let (taken, gaps) = taker.join().unwrap();
+        let evicted: u64 = victims.iter().map(|(_, _, events)| events).sum();
+        assert_eq!((queue.evicted(), gaps), (evicted, evicted), "I3: counted and told as evicted what was evicted");
+        assert_eq!((taken.len() + victims.len()) as u64, PRODUCERS as u64 * each, "I1: as many as went in");
+        let all = taken.iter().copied().chain(victims.iter().map(|&(producer, n, _)| (producer, n)));
+        assert_eq!(all.collect::<HashSet<_>>().len(), taken.len() + victims.len(), "I1: each of them once");
+        let mut next = [0; PRODUCERS];
+        for (producer, n) in taken {
+            assert!(n >= next[producer], "I5: producer {producer} overtakes itself");
+            next[producer] = n + 1;
+        }
+    }
+}
+
+/// I6: a sender that has gone to sleep is woken by every single call. A lost wake-up would leave the caller waiting.
+#[test]
+fn every_call_wakes_a_sleeper() {
+    struct Bell(Tell<u64>);
+
+    impl Sink<Numbered> for Bell {
+        fn send(&mut self, _: u64, batch: &[Numbered]) -> Result<usize, SendError> {
+            batch.iter().for_each(|call| self.0.send(call.n).expect("the caller waits"));
+            Ok(1)
+        }
+    }
+
+    let rig = Rig::new(4, 1);
+    let (bell, rung) = channel();
+    let sender = thread::spawn({
+        let rig = Arc::clone(&rig);
+        move || {
+            let limits = Limits { events: 64, bytes: usize::MAX };
+            let pace = Pace { limits, wait: WaitStrategy::Park, heartbeat: Duration::ZERO };
+            Sender::new(&rig.pipe, &rig.tally, Bell(bell), pace).run().expect("a bell never breaks");
+        }
+    });
+    for n in 0..times(2_000) {
+        assert!(rig.publish(0, n, 1));
+        // Far longer than any machine needs: it tells a lost wake-up from a slow one.
+        assert_eq!(rung.recv_timeout(Duration::from_secs(60)), Ok(n), "I6: the wake-up was lost");
+    }
+    assert!(rig.pipe.close(None));
+    sender.join().unwrap();
+    rig.assert_settled();
+}
+
+/// Sweeps on real locks: after every round the view that the queue yields is what the master holds.
+#[test]
+fn no_cleared_behind_a_racing_stored() {
+    const SHARDS: usize = 4;
+    const CLEARED: usize = SHARDS;
+    let (mut said, mut interrupted) = (0, 0);
+    for _ in 0..times(500) {
+        // The producer of a call says which shard it is of, its number whether it is stored there.
+        let queue = EvictingQueue::new(1024, 1);
+        let publish = |shard, stored: bool| {
+            queue.push(Numbered { producer: shard, n: stored.into(), events: 1, buffer: 0 }, |_| panic!("it has room"));
+        };
+        let shards: [Mutex<bool>; SHARDS] = std::array::from_fn(|_| Mutex::new(true));
+        let sweeps = SweepTable::new();
+        let end = thread::scope(|scope| {
+            let sweeper = scope.spawn(|| {
+                let token = sweeps.begin("a");
+                for (shard, object) in shards.iter().enumerate() {
+                    let mut object = object.lock().unwrap();
+                    if std::mem::take(&mut *object) {
+                        publish(shard, false);
+                    }
+                }
+                sweeps.end(token, || publish(CLEARED, false))
+            });
+            for shard in [0, SHARDS - 1] {
+                let (shards, sweeps, publish) = (&shards, &sweeps, &publish);
+                scope.spawn(move || {
+                    let mut object = shards[shard].lock().unwrap();
+                    *object = true;
+                    sweeps.store("a", || publish(shard, true));
+                });
+            }
+            sweeper.join().unwrap()
+        });
+        match end {
+            SweepEnd::Uninterrupted(()) => said += 1,
+            SweepEnd::Interrupted => interrupted += 1,
+        }
+        let mut view = [true; SHARDS];
+        let mut batch = Vec::with_capacity(1024);
+        queue.take(Limits { events: 1024, bytes: usize::MAX }, &mut batch);
+        for call in batch {
+            match call.producer {
+                CLEARED => view = [false; SHARDS],
+                shard => view[shard] = call.n == 1,
+            }
+        }
+        assert_eq!(view, shards.map(|object| object.into_inner().unwrap()), "the view is what the master holds");
+    }
+    println!("sweeps that said so: {said}, interrupted: {interrupted}");
+}
+
+/// I5 with several producers.
+fn assert_producers_in_order(messages: &[Message], producers: usize) {
+    let mut next = vec![0; producers];
+    let mut last = 0;
+    for message in messages {
+        assert!(message.sequence > last || message.failed, "I5: the sequence rises");
+        last = message.sequence;
+        for &(producer, n, _) in &message.calls {
+            assert!(n >= next[producer], "I5: producer {producer} overtakes itself");
+            next[producer] = n + 1;
+        }
+    }
+}
+
+/// Waits until something is so that will be so.
+fn wait_for(so: impl Fn() -> bool) {
+    while !so() {
+        thread::yield_now();
+    }
+}

@@ -1,0 +1,91 @@
+//! Sleeping and waking: I6. The sender ends when it has received everything, so a lost wake-up is a deadlock, which loom
+//! reports; were it ended from outside, that would wake it and hide the loss.
+
+use crate::support::{Model, ModelCall, RING, RING_POOL, SPEC, SPEC_POOL, Seen, World, at_most};
+use kv_events::internals::model_queue::StandIn;
+use kv_events::internals::{EvictingQueue, Pipe, Pool, parking};
+use loom::sync::Arc;
+use loom::thread;
+use std::time::Duration;
+
+#[derive(Clone, Copy)]
+struct Race {
+    queue: StandIn,
+    pool: StandIn,
+    producers: u8,
+    calls: u32,
+    timeout: Option<Duration>,
+}
+
+const RACE: Race = Race { queue: SPEC, pool: SPEC_POOL, producers: 1, calls: 2, timeout: None };
+
+impl Race {
+    fn check(self, name: &'static str, bound: usize, floor: u64, must_see: &'static [Seen]) {
+        Model { name, bound: Some(bound), floor, must_see }.check(move |counts| {
+            let world = World::new();
+            let queue = self.queue.make(|| EvictingQueue::new(2, 1));
+            let pipe = Arc::new(Pipe::new(queue, self.pool.make(|| Pool::new(4, 1))));
+            let producers: Vec<_> = (1..=self.producers)
+                .map(|producer| {
+                    let (world, pipe) = (world.clone(), Arc::clone(&pipe));
+                    thread::spawn(move || (0..self.calls).for_each(|n| pipe.push(world.call((producer, n), 1))))
+                })
+                .collect();
+            let all = u64::from(self.producers) * u64::from(self.calls);
+            let sender = thread::spawn({
+                let pipe = Arc::clone(&pipe);
+                move || receive(&pipe, all, self.timeout)
+            });
+            producers.into_iter().for_each(|producer| producer.join().unwrap());
+            let sleeps = sender.join().unwrap();
+            let (parks, unparks) = parking::counts();
+            assert!(unparks <= sleeps, "I6: {unparks} wake-ups for a sender that went to sleep {sleeps} times");
+            counts.note(Seen::Evicted, pipe.queue().evicted() > 0);
+            // It was never asleep, and all came all the same.
+            counts.note(Seen::Special, parks == 0 && unparks == 0);
+        });
+    }
+}
+
+/// Takes until `all` events are accounted for; says how many times it wanted to sleep.
+fn receive(pipe: &Pipe<ModelCall>, all: u64, timeout: Option<Duration>) -> u64 {
+    pipe.register_sender();
+    let mut batch = Vec::with_capacity(8);
+    let (mut accounted, mut sleeps) = (0, 0);
+    while accounted < all {
+        accounted += pipe.take(at_most(8), &mut batch) + batch.len() as u64;
+        if batch.is_empty() {
+            sleeps += 1;
+            pipe.park(timeout);
+        }
+        batch.clear();
+    }
+    sleeps
+}
+
+/// One producer whose calls can each find the sender awake, going to sleep, or asleep.
+#[test]
+fn one_producer() {
+    RACE.check("wake_one_producer", 3, 1000, &[Seen::Parked, Seen::Special]);
+}
+
+/// Two producers, of whom one at most may wake it.
+#[test]
+fn two_producers() {
+    let race = Race { producers: 2, calls: 1, ..RACE };
+    race.check("wake_two_producers", 2, 5000, &[Seen::Parked, Seen::Special]);
+}
+
+/// A sender that sleeps with a time limit, and one that is up before it is woken.
+#[test]
+fn timed() {
+    let race = Race { timeout: Some(Duration::from_secs(1)), ..RACE };
+    race.check("wake_timed", 3, 500, &[Seen::Parked, Seen::Special]);
+}
+
+/// On the ported ring, whose emptiness is two loads.
+#[test]
+fn ring() {
+    let race = Race { queue: RING, pool: RING_POOL, calls: 1, ..RACE };
+    race.check("wake_ring", 3, 100, &[Seen::Parked, Seen::Special]);
+}

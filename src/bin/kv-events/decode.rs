@@ -1,0 +1,81 @@
+//! `kv-events decode`: hex in, JSON out, line by line.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use kv_events::decode::{Batch, Event};
+use serde::Serialize;
+
+/// Decode captured payloads: one payload in hex a line, one line of JSON for each.
+///
+/// An empty line is an empty payload. What cannot be decoded gives `{"error": CLASS}`, and on it goes; the exit status is
+/// 0 unless the input cannot be read.
+#[derive(clap::Args)]
+pub struct Args {
+    /// File to read; `-` is the standard input.
+    #[arg(default_value = "-")]
+    file: PathBuf,
+    /// The lines are single events, not payloads.
+    #[arg(long)]
+    event: bool,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let is_stdin = args.file.as_os_str() == "-";
+    let name = if is_stdin { "the standard input".into() } else { args.file.display().to_string() };
+    let input: Box<dyn Read> = if is_stdin {
+        Box::new(io::stdin().lock())
+    } else {
+        Box::new(File::open(&args.file).with_context(|| format!("cannot open {name}"))?)
+    };
+    let mut input = BufReader::with_capacity(1 << 16, input);
+    let mut output = BufWriter::new(io::stdout().lock());
+    let mut line = Vec::new();
+    let mut payload = Vec::new();
+    loop {
+        line.clear();
+        if input.read_until(b'\n', &mut line).with_context(|| format!("cannot read {name}"))? == 0 {
+            break;
+        }
+        let hex = line.strip_suffix(b"\n").unwrap_or(&line);
+        let hex = hex.strip_suffix(b"\r").unwrap_or(hex);
+        payload.clear();
+        payload.resize(hex.len() / 2, 0);
+        let written = match hex::decode_to_slice(hex, &mut payload) {
+            Ok(()) => write_decoded(&mut output, &payload, args.event),
+            Err(_) => output.write_all(b"{\"error\":\"invalid_hex\"}\n"),
+        };
+        // Whoever feeds lines one at a time is not kept waiting for the buffer to fill.
+        let written = written.and_then(|()| if input.buffer().is_empty() { output.flush() } else { Ok(()) });
+        if is_closed(&written) {
+            return Ok(ExitCode::SUCCESS);
+        }
+        written.context("cannot write")?;
+    }
+    let flushed = output.flush();
+    if is_closed(&flushed) {
+        return Ok(ExitCode::SUCCESS);
+    }
+    flushed.context("cannot write")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write_decoded(output: &mut impl Write, payload: &[u8], is_event: bool) -> io::Result<()> {
+    if is_event { write_line(output, Event::parse(payload)) } else { write_line(output, Batch::parse(payload)) }
+}
+
+fn write_line(output: &mut impl Write, decoded: Result<impl Serialize, impl Serialize>) -> io::Result<()> {
+    match decoded {
+        Ok(decoded) => serde_json::to_writer(&mut *output, &decoded)?,
+        Err(error) => serde_json::to_writer(&mut *output, &error)?,
+    }
+    output.write_all(b"\n")
+}
+
+/// Whether the reader of our output has gone, which ends the work quietly.
+pub fn is_closed(outcome: &io::Result<()>) -> bool {
+    matches!(outcome, Err(error) if error.kind() == io::ErrorKind::BrokenPipe)
+}

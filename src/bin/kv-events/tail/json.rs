@@ -1,0 +1,133 @@
+//! One JSON object a line.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+use kv_events::decode::{Batch, Event, EventError, Timestamp};
+use kv_events::subscriber::{Malformed, Source};
+use kv_events::tracker::Verdict;
+use serde::Serialize;
+
+use super::Show;
+use super::tally::Tally;
+
+pub struct Json<W> {
+    output: W,
+    /// The topic that was asked for; others are named.
+    topic: String,
+}
+
+#[derive(Serialize)]
+struct Line<'a, T> {
+    line: &'static str,
+    source: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    topic: Option<Cow<'a, str>>,
+    #[serde(flatten)]
+    rest: T,
+}
+
+#[derive(Serialize)]
+struct Started {
+    sequence: u64,
+    missed: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct Gap {
+    from: u64,
+    to: u64,
+    missed: u64,
+    cause: &'static str,
+}
+
+#[derive(Serialize)]
+struct Restarted {
+    previous: u64,
+    sequence: u64,
+}
+
+#[derive(Serialize)]
+struct Duplicate {
+    sequence: u64,
+}
+
+#[derive(Serialize)]
+struct Bad {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sequence: Option<u64>,
+    reason: &'static str,
+}
+
+#[derive(Serialize)]
+struct OneEvent<'a, E> {
+    sequence: u64,
+    timestamp: Timestamp,
+    data_parallel_rank: Option<i128>,
+    event: &'a E,
+}
+
+impl<W: Write> Json<W> {
+    pub fn new(output: W, topic: String) -> Self {
+        Json { output, topic }
+    }
+
+    fn write(&mut self, line: &'static str, endpoint: &str, topic: &[u8], rest: impl Serialize) -> io::Result<()> {
+        let topic = (topic != self.topic.as_bytes()).then(|| String::from_utf8_lossy(topic));
+        serde_json::to_writer(&mut self.output, &Line { line, source: endpoint, topic, rest })?;
+        self.output.write_all(b"\n")
+    }
+}
+
+impl<W: Write> Show for Json<W> {
+    fn notice(&mut self, source: &Source, sequence: u64, verdict: Verdict) -> io::Result<()> {
+        let (endpoint, topic) = (source.endpoint(), source.topic());
+        match verdict {
+            Verdict::Started { missed } => self.write("started", endpoint, topic, Started { sequence, missed }),
+            Verdict::Gap { from, to, cause } => {
+                let gap = Gap { from, to, missed: verdict.gap_size(), cause: cause.as_str() };
+                self.write("gap", endpoint, topic, gap)
+            }
+            Verdict::Restarted { previous, .. } => {
+                self.write("restarted", endpoint, topic, Restarted { previous, sequence })
+            }
+            Verdict::Duplicate => self.write("duplicate", endpoint, topic, Duplicate { sequence }),
+            Verdict::InOrder => Ok(()),
+        }
+    }
+
+    fn malformed(&mut self, source: &Source, sequence: Option<u64>, reason: Malformed) -> io::Result<()> {
+        self.write("malformed", source.endpoint(), source.topic(), Bad { sequence, reason: reason.as_str() })
+    }
+
+    fn event(
+        &mut self,
+        source: &Source,
+        sequence: u64,
+        batch: &Batch<'_>,
+        event: &Result<Event<'_>, EventError>,
+    ) -> io::Result<()> {
+        let (endpoint, topic) = (source.endpoint(), source.topic());
+        let (timestamp, data_parallel_rank) = (batch.timestamp(), batch.data_parallel_rank());
+        match event {
+            Ok(event) => {
+                self.write("event", endpoint, topic, OneEvent { sequence, timestamp, data_parallel_rank, event })
+            }
+            Err(event) => {
+                self.write("event", endpoint, topic, OneEvent { sequence, timestamp, data_parallel_rank, event })
+            }
+        }
+    }
+
+    fn heartbeat(&mut self, _: &Source, _: u64, _: &Batch<'_>) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn summary(&mut self, tally: &Tally) -> io::Result<()> {
+        self.write("summary", &tally.endpoint, &tally.topic, tally)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.output.flush()
+    }
+}

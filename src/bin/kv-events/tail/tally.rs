@@ -1,0 +1,128 @@
+//! What was shown, added up for the summary.
+
+use std::time::Instant;
+
+use kv_events::decode::{Event, EventError};
+use kv_events::subscriber::Source;
+use kv_events::tracker::Verdict;
+use serde::Serialize;
+
+/// One source's figures. Duplicates count as such and in nothing else.
+#[derive(Debug, Default, Serialize)]
+pub struct Tally {
+    #[serde(skip)]
+    pub endpoint: String,
+    #[serde(skip)]
+    pub topic: Vec<u8>,
+    /// Messages that took a number, readable or not.
+    pub messages: u64,
+    /// Events, the bad ones included.
+    pub events: u64,
+    pub stored: u64,
+    pub removed: u64,
+    pub cleared: u64,
+    /// Bad events.
+    pub errors: u64,
+    pub malformed: u64,
+    pub gaps: u64,
+    /// Numbers in all gaps; what was missed before the start is told there.
+    pub missed: u64,
+    pub duplicates: u64,
+    pub restarts: u64,
+    pub first_sequence: Option<u64>,
+    pub last_sequence: Option<u64>,
+    /// From the first to the last message.
+    pub seconds: f64,
+    #[serde(skip)]
+    begun: Option<Instant>,
+    /// The number of the duplicate that the last notice was about.
+    #[serde(skip)]
+    repeated: Option<u64>,
+}
+
+impl Tally {
+    pub fn notice(&mut self, sequence: u64, verdict: Verdict) {
+        self.repeated = (verdict == Verdict::Duplicate).then_some(sequence);
+        match verdict {
+            Verdict::Gap { .. } => {
+                self.gaps += 1;
+                self.missed = self.missed.saturating_add(verdict.gap_size());
+            }
+            Verdict::Duplicate => self.duplicates += 1,
+            Verdict::Restarted { .. } => self.restarts += 1,
+            Verdict::Started { .. } | Verdict::InOrder => {}
+        }
+    }
+
+    pub fn message(&mut self, sequence: u64, is_duplicate: bool) {
+        if !is_duplicate {
+            self.number(sequence);
+        }
+    }
+
+    pub fn malformed(&mut self, sequence: Option<u64>) {
+        self.malformed += 1;
+        if let Some(sequence) = sequence {
+            if self.repeated != Some(sequence) {
+                self.number(sequence);
+            }
+        }
+    }
+
+    pub fn event(&mut self, event: &Result<Event<'_>, EventError>) {
+        self.events += 1;
+        match event {
+            Ok(Event::Stored(_)) => self.stored += 1,
+            Ok(Event::Removed(_)) => self.removed += 1,
+            Ok(Event::Cleared(_)) => self.cleared += 1,
+            Ok(_) => {}
+            Err(_) => self.errors += 1,
+        }
+    }
+
+    fn number(&mut self, sequence: u64) {
+        self.repeated = None;
+        self.messages += 1;
+        self.first_sequence.get_or_insert(sequence);
+        self.last_sequence = Some(sequence);
+        self.seconds = self.begun.get_or_insert_with(Instant::now).elapsed().as_secs_f64();
+    }
+
+    /// Share of the numbers that were missed.
+    pub fn loss(&self) -> f64 {
+        let all = self.messages.saturating_add(self.missed);
+        if all == 0 { 0.0 } else { self.missed as f64 / all as f64 }
+    }
+}
+
+/// All sources' figures, in the order of the endpoints, then of appearance.
+pub struct Tallies(Vec<Tally>);
+
+impl Tallies {
+    pub fn new(endpoints: &[String], topic: &str) -> Self {
+        let silent = |endpoint: &String| Tally {
+            endpoint: endpoint.clone(),
+            topic: topic.as_bytes().to_vec(),
+            ..Tally::default()
+        };
+        Tallies(endpoints.iter().map(silent).collect())
+    }
+
+    pub fn of(&mut self, source: &Source) -> &mut Tally {
+        let known = |tally: &Tally| tally.endpoint == source.endpoint() && tally.topic == source.topic();
+        let index = self.0.iter().position(known).unwrap_or_else(|| {
+            let (endpoint, topic) = (source.endpoint().to_owned(), source.topic().to_vec());
+            self.0.push(Tally { endpoint, topic, ..Tally::default() });
+            self.0.len() - 1
+        });
+        &mut self.0[index]
+    }
+
+    /// Those to tell of: an endpoint that said nothing under the topic subscribed to, but under longer ones, is left out.
+    pub fn told(&self) -> impl Iterator<Item = &Tally> {
+        self.0.iter().filter(|tally| {
+            let is_silent = tally.messages == 0 && tally.malformed == 0;
+            !is_silent || !self.0.iter().any(|other| other.endpoint == tally.endpoint && other.topic != tally.topic)
+        })
+    }
+}

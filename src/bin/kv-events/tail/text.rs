@@ -1,0 +1,216 @@
+//! Columns for people.
+
+use std::fmt::{self, Write as _};
+use std::io::{self, Write};
+
+use kv_events::decode::{Batch, BlockHash, Envelope, Event, EventError, List, MediumName};
+use kv_events::subscriber::{Malformed, Source};
+use kv_events::tracker::{GapCause, Verdict};
+
+use super::Show;
+use super::tally::Tally;
+
+pub struct Text<W> {
+    output: W,
+    colour: bool,
+    /// Several endpoints: say whose line it is.
+    name_source: bool,
+    headed: bool,
+}
+
+#[derive(Clone, Copy)]
+enum Colour {
+    Red = 31,
+    Green = 32,
+    Yellow = 33,
+    Magenta = 35,
+    Grey = 90,
+}
+
+/// Text from the wire with whatever could move the cursor or ring a bell written out.
+struct Plain<'a>(&'a str);
+
+impl fmt::Display for Plain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for c in self.0.chars() {
+            if c.is_control() { write!(f, "{}", c.escape_default())? } else { f.write_char(c)? }
+        }
+        Ok(())
+    }
+}
+
+impl<W: Write> Text<W> {
+    pub fn new(output: W, colour: bool, name_source: bool) -> Self {
+        Text { output, colour, name_source, headed: false }
+    }
+
+    fn line(&mut self, colour: Colour, source: &Source, text: &str) -> io::Result<()> {
+        if self.colour {
+            write!(self.output, "\x1b[{}m", colour as u8)?;
+        }
+        self.output.write_all(text.as_bytes())?;
+        if self.colour {
+            self.output.write_all(b"\x1b[0m")?;
+        }
+        if self.name_source || !source.topic().is_empty() {
+            write!(self.output, "  [{}", source.endpoint())?;
+            if !source.topic().is_empty() {
+                write!(self.output, " {}", Plain(&String::from_utf8_lossy(source.topic())))?;
+            }
+            self.output.write_all(b"]")?;
+        }
+        self.output.write_all(b"\n")
+    }
+
+    fn row(&mut self, colour: Colour, source: &Source, row: Row<'_>) -> io::Result<()> {
+        if !self.headed {
+            self.headed = true;
+            writeln!(self.output, "{:>10}  {:>16}  {:<8}  {:<7}  WHAT", "SEQUENCE", "TIMESTAMP", "EVENT", "MEDIUM")?;
+        }
+        let Row { sequence, batch, event, medium, what } = row;
+        let timestamp = batch.timestamp().to_string();
+        let medium = Plain(medium).to_string();
+        let text = format!("{sequence:>10}  {timestamp:>16}  {event:<8}  {medium:<7}  {what}");
+        self.line(colour, source, text.trim_end())
+    }
+}
+
+struct Row<'a> {
+    sequence: u64,
+    batch: &'a Batch<'a>,
+    event: &'a str,
+    medium: &'a str,
+    what: String,
+}
+
+impl<W: Write> Show for Text<W> {
+    fn notice(&mut self, source: &Source, sequence: u64, verdict: Verdict) -> io::Result<()> {
+        let (colour, text) = match verdict {
+            Verdict::Started { missed } => {
+                let before = match missed {
+                    Some(0) => String::new(),
+                    Some(missed) => format!(", {missed} missed before it"),
+                    None => ", an unknown number missed before it".to_owned(),
+                };
+                (Colour::Grey, format!("--- started at number {sequence}{before}"))
+            }
+            Verdict::Gap { from, to, cause } => {
+                let cause = match cause {
+                    GapCause::Evicted => "lost by the publisher before it sent them",
+                    GapCause::Lost => "lost on the way",
+                    GapCause::Unknown => "cause unknown",
+                };
+                let missed = verdict.gap_size();
+                (Colour::Red, format!("--- gap: {missed} missed, numbers {from} to {to}, {cause}"))
+            }
+            Verdict::Restarted { previous, .. } => {
+                let text =
+                    format!("--- restarted: the publisher began anew, now at number {sequence}, after {previous}");
+                (Colour::Magenta, text)
+            }
+            Verdict::Duplicate => (Colour::Grey, format!("--- duplicate of number {sequence}")),
+            Verdict::InOrder => return Ok(()),
+        };
+        self.line(colour, source, &text)
+    }
+
+    fn malformed(&mut self, source: &Source, sequence: Option<u64>, reason: Malformed) -> io::Result<()> {
+        let number = sequence.map_or_else(String::new, |sequence| format!(" number {sequence}"));
+        self.line(Colour::Red, source, &format!("--- malformed message{number}: {reason}"))
+    }
+
+    fn event(
+        &mut self,
+        source: &Source,
+        sequence: u64,
+        batch: &Batch<'_>,
+        event: &Result<Event<'_>, EventError>,
+    ) -> io::Result<()> {
+        let name = |medium: Option<MediumName<'_>>| medium.map(|medium| medium.as_str().to_owned()).unwrap_or_default();
+        let (colour, medium, what) = match event {
+            Ok(Event::Stored(stored)) => {
+                let mut what = subject(stored.envelope.as_ref(), &stored.block_hashes);
+                if let Some(tokens) = &stored.token_ids {
+                    let _ = write!(what, ", {} tokens", tokens.len());
+                }
+                (Colour::Green, name(stored.medium), what)
+            }
+            Ok(Event::Removed(removed)) => {
+                (Colour::Yellow, name(removed.medium), subject(removed.envelope.as_ref(), &removed.block_hashes))
+            }
+            Ok(Event::Cleared(cleared)) => {
+                let tenant = cleared.envelope.and_then(|envelope| envelope.tenant_id);
+                let what = tenant.map_or("everything".to_owned(), |tenant| format!("all of {}", Plain(tenant)));
+                (Colour::Magenta, name(cleared.medium), what)
+            }
+            Ok(_) => (Colour::Grey, String::new(), String::new()),
+            Err(error) => (Colour::Red, String::new(), error.to_string()),
+        };
+        let kind = event.as_ref().map_or("bad", |event| event.kind().as_str());
+        self.row(colour, source, Row { sequence, batch, event: kind, medium: &medium, what })
+    }
+
+    fn heartbeat(&mut self, source: &Source, sequence: u64, batch: &Batch<'_>) -> io::Result<()> {
+        self.row(Colour::Grey, source, Row { sequence, batch, event: "(empty)", medium: "", what: String::new() })
+    }
+
+    fn summary(&mut self, tally: &Tally) -> io::Result<()> {
+        let Tally { messages, events, stored, removed, cleared, errors, malformed, .. } = tally;
+        let Tally { gaps, missed, duplicates, restarts, seconds, .. } = tally;
+        write!(self.output, "\n{}", tally.endpoint)?;
+        if !tally.topic.is_empty() {
+            write!(self.output, " {}", Plain(&String::from_utf8_lossy(&tally.topic)))?;
+        }
+        writeln!(self.output)?;
+        write!(self.output, "  {messages} messages, {events} events in {seconds:.1} s")?;
+        if *seconds >= 0.1 {
+            let (message_rate, event_rate) = (*messages as f64 / seconds, *events as f64 / seconds);
+            write!(self.output, " ({message_rate:.1} messages/s, {event_rate:.1} events/s)")?;
+        }
+        writeln!(self.output)?;
+        writeln!(self.output, "  {stored} stored, {removed} removed, {cleared} cleared, {errors} bad")?;
+        if let (Some(first), Some(last)) = (tally.first_sequence, tally.last_sequence) {
+            writeln!(self.output, "  numbers {first} to {last}")?;
+        }
+        let loss = 100.0 * tally.loss();
+        writeln!(
+            self.output,
+            "  {gaps} gaps, {missed} missed ({loss:.2} %), {duplicates} duplicates, {restarts} restarts, {malformed} malformed"
+        )
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.output.flush()
+    }
+}
+
+/// What an event is about: an object, or blocks.
+fn subject(envelope: Option<&Envelope<'_>>, hashes: &List<'_, BlockHash<'_>>) -> String {
+    let mut what = String::new();
+    // Writing to a string can't fail.
+    if let Some(envelope) = envelope {
+        let _ = write!(what, "{}", Plain(envelope.tenant_id.unwrap_or("-")));
+        match envelope.object_key {
+            Some(key) => _ = write!(what, " {}", Plain(key)),
+            None => what.push_str(" -"),
+        }
+        if let Some(group) = envelope.group_id {
+            let _ = write!(what, " (group {})", Plain(group));
+        }
+        if hashes.is_empty() {
+            return what;
+        }
+        what.push_str(", ");
+    }
+    let _ = write!(what, "{} block{}", hashes.len(), if hashes.len() == 1 { "" } else { "s" });
+    if let Some(first) = hashes.iter().next() {
+        match first.low64() {
+            Some(low64) => _ = write!(what, " {low64:016x}"),
+            None => what.push_str(" (short hash)"),
+        }
+        if hashes.len() > 1 {
+            what.push_str(" ...");
+        }
+    }
+    what
+}

@@ -1,0 +1,242 @@
+//! All fields that any event can have, as they are found, and the event they make.
+
+use super::cursor::{Cursor, Read};
+use super::error::{ErrorClass, Fault};
+use super::event::{Additions, Cleared, Envelope, Event, EventKind, Removed, Stored};
+use super::hash::BlockHash;
+use super::list::List;
+use super::mm::BlockMmInfos;
+use super::scalar::{CacheKind, MediumName, Timestamp};
+use super::tokens::TokenIds;
+use super::value::ExtraKeys;
+
+/// What an event's tag makes of it: its kind, and whether it carries the envelope.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shape {
+    pub(super) kind: EventKind,
+    pub(super) envelope: bool,
+}
+
+/// Which shapes a field belongs to; for all others it is an unknown key.
+#[derive(Clone, Copy)]
+pub(super) struct Applies(u8);
+
+impl Applies {
+    const STORED: u8 = 1;
+    const STORED_ENVELOPE: u8 = 2;
+    const REMOVED: u8 = 4;
+    const REMOVED_ENVELOPE: u8 = 8;
+    const CLEARED: u8 = 16;
+    const CLEARED_ENVELOPE: u8 = 32;
+
+    const TO_STORED: Applies = Applies(Self::STORED | Self::STORED_ENVELOPE);
+    const TO_BLOCKS: Applies = Applies(Self::TO_STORED.0 | Self::REMOVED | Self::REMOVED_ENVELOPE);
+    const TO_ENVELOPE: Applies = Applies(Self::STORED_ENVELOPE | Self::REMOVED_ENVELOPE | Self::CLEARED_ENVELOPE);
+    const TO_STORED_OR_ENVELOPE: Applies = Applies(Self::STORED | Self::TO_ENVELOPE.0);
+    const TO_BLOCKS_OR_ENVELOPE: Applies = Applies(Self::TO_BLOCKS.0 | Self::TO_ENVELOPE.0);
+    const TO_ALL: Applies = Applies(Self::TO_BLOCKS_OR_ENVELOPE.0 | Self::CLEARED);
+
+    pub(super) const fn to(self, shape: Shape) -> bool {
+        let bit = match (shape.kind, shape.envelope) {
+            (EventKind::Stored, false) => Self::STORED,
+            (EventKind::Stored, true) => Self::STORED_ENVELOPE,
+            (EventKind::Removed, false) => Self::REMOVED,
+            (EventKind::Removed, true) => Self::REMOVED_ENVELOPE,
+            (EventKind::Cleared, false) => Self::CLEARED,
+            (EventKind::Cleared, true) => Self::CLEARED_ENVELOPE,
+            (EventKind::Ignored, _) => 0,
+        };
+        self.0 & bit != 0
+    }
+}
+
+/// Everything found so far; the last value of a key counts.
+#[derive(Default)]
+pub(super) struct Fields<'a> {
+    /// `None` if absent, `Some(None)` if nil (which only an event with an envelope may say).
+    pub(super) block_hashes: Option<Option<List<'a, BlockHash<'a>>>>,
+    pub(super) parent_block_hash: Option<BlockHash<'a>>,
+    pub(super) token_ids: Option<Option<TokenIds<'a>>>,
+    pub(super) block_size: Option<Option<u32>>,
+    pub(super) lora_id: Option<u64>,
+    pub(super) lora_name: Option<&'a str>,
+    pub(super) medium: Option<MediumName<'a>>,
+    pub(super) extra_keys: Option<ExtraKeys<'a>>,
+    pub(super) block_mm_infos: Option<BlockMmInfos<'a>>,
+    pub(super) group_idx: Option<u32>,
+    pub(super) kind: Option<CacheKind<'a>>,
+    pub(super) window: Option<u32>,
+    pub(super) additions: Additions<'a>,
+    pub(super) envelope: Envelope<'a>,
+}
+
+/// What came of offering a key to [`Fields::read`].
+pub(super) enum Offer {
+    /// The key is known; the value went into its field, or is at fault.
+    Known(Applies, Read<()>),
+    /// Not a key of any event. The value is untouched.
+    Unknown,
+}
+
+impl<'a> Fields<'a> {
+    /// Reads the value at `cursor` into the field called `key`. The fields are read whatever the tag will turn out to
+    /// be, so that one walk is enough for keys in any order.
+    #[inline(always)]
+    pub(super) fn read(&mut self, key: &[u8], cursor: &mut Cursor<'a>) -> Offer {
+        let envelope = &mut self.envelope;
+        let additions = &mut self.additions;
+        macro_rules! field {
+            ($applies:ident, $slot:expr, $read:expr) => {
+                Offer::Known(Applies::$applies, cursor.optional($read).map(|value| $slot = value))
+            };
+        }
+        match key {
+            b"event_id" => field!(TO_ENVELOPE, envelope.event_id, Cursor::uint),
+            b"timestamp" => field!(TO_ENVELOPE, envelope.timestamp, Timestamp::parse),
+            b"model_name" => field!(TO_ENVELOPE, envelope.model_name, Cursor::text),
+            b"additional_salt" => field!(TO_ENVELOPE, envelope.additional_salt, Cursor::text),
+            b"tenant_id" => field!(TO_ENVELOPE, envelope.tenant_id, Cursor::text),
+            b"backend_id" => field!(TO_ENVELOPE, envelope.backend_id, Cursor::text),
+            b"dp_rank" => field!(TO_ENVELOPE, envelope.dp_rank, Cursor::integer),
+            b"group_id" => field!(TO_ENVELOPE, envelope.group_id, Cursor::text),
+            b"object_key" => field!(TO_ENVELOPE, envelope.object_key, Cursor::text),
+            b"seq_hashes" => Offer::Known(
+                Applies::TO_ENVELOPE,
+                cursor.optional(List::read).map(|value| envelope.seq_hashes = value.unwrap_or_default()),
+            ),
+            b"base_block_idx" => field!(TO_ENVELOPE, envelope.base_block_idx, Cursor::uint),
+            b"parent_hash" => field!(TO_ENVELOPE, envelope.parent_hash, BlockHash::parse),
+            b"block_hashes" => Offer::Known(
+                Applies::TO_BLOCKS,
+                cursor.optional(List::read).map(|value| self.block_hashes = Some(value)),
+            ),
+            b"parent_block_hash" => field!(TO_STORED, self.parent_block_hash, BlockHash::parse),
+            b"token_ids" => Offer::Known(
+                Applies::TO_STORED,
+                cursor.optional(TokenIds::read).map(|value| self.token_ids = Some(value)),
+            ),
+            b"block_size" => Offer::Known(
+                Applies::TO_STORED_OR_ENVELOPE,
+                cursor.optional(Cursor::uint32).map(|value| self.block_size = Some(value)),
+            ),
+            b"lora_id" => field!(TO_STORED, self.lora_id, Cursor::uint),
+            b"lora_name" => field!(TO_STORED_OR_ENVELOPE, self.lora_name, Cursor::text),
+            b"medium" => field!(TO_BLOCKS_OR_ENVELOPE, self.medium, medium),
+            b"extra_keys" => field!(TO_STORED, self.extra_keys, List::read),
+            b"block_mm_infos" => field!(TO_STORED, self.block_mm_infos, List::read),
+            b"group_idx" => field!(TO_BLOCKS, self.group_idx, Cursor::uint32),
+            b"kv_cache_spec_kind" => field!(TO_BLOCKS, self.kind, kind),
+            b"kv_cache_spec_sliding_window" => field!(TO_BLOCKS, self.window, Cursor::uint32),
+            b"cache_salt" => field!(TO_ALL, additions.cache_salt, Cursor::text),
+            b"session_id" => field!(TO_ALL, additions.session_id, Cursor::text),
+            b"locality" => field!(TO_ALL, additions.locality, Cursor::text),
+            b"ownership" => field!(TO_ALL, additions.ownership, Cursor::text),
+            b"source_kind" => field!(TO_ALL, additions.source_kind, Cursor::text),
+            _ => Offer::Unknown,
+        }
+    }
+
+    /// The first required field that is missing.
+    pub(super) fn missing(&self, shape: Shape, end: usize) -> Option<Fault> {
+        if shape.envelope {
+            return None;
+        }
+        let missing = match shape.kind {
+            EventKind::Stored | EventKind::Removed if self.block_hashes.is_none() => "block_hashes",
+            EventKind::Stored if self.token_ids.is_none() => "token_ids",
+            EventKind::Stored if self.block_size.is_none() => "block_size",
+            _ => return None,
+        };
+        Some(Fault::in_field(ErrorClass::MissingField, missing, end))
+    }
+
+    /// The event that these fields make; those that do not belong to `shape` are dropped.
+    #[inline]
+    pub(super) fn into_event(self, shape: Shape) -> Event<'a> {
+        let envelope = shape.envelope.then_some(self.envelope);
+        let block_hashes = self.block_hashes.flatten().unwrap_or_default();
+        match shape.kind {
+            EventKind::Stored => Event::Stored(Stored {
+                block_hashes,
+                parent_block_hash: self.parent_block_hash,
+                token_ids: self.token_ids.flatten(),
+                block_size: self.block_size.flatten(),
+                lora_id: self.lora_id,
+                lora_name: self.lora_name,
+                medium: self.medium,
+                extra_keys: self.extra_keys,
+                block_mm_infos: self.block_mm_infos,
+                group_idx: self.group_idx,
+                kv_cache_spec_kind: self.kind,
+                kv_cache_spec_sliding_window: self.window,
+                additions: self.additions,
+                envelope,
+            }),
+            EventKind::Removed => Event::Removed(Removed {
+                block_hashes,
+                medium: self.medium,
+                group_idx: self.group_idx,
+                kv_cache_spec_kind: self.kind,
+                kv_cache_spec_sliding_window: self.window,
+                block_size: if shape.envelope { self.block_size.flatten() } else { None },
+                lora_name: if shape.envelope { self.lora_name } else { None },
+                additions: self.additions,
+                envelope,
+            }),
+            EventKind::Cleared => Event::Cleared(Cleared {
+                medium: if shape.envelope { self.medium } else { None },
+                block_size: if shape.envelope { self.block_size.flatten() } else { None },
+                lora_name: if shape.envelope { self.lora_name } else { None },
+                additions: self.additions,
+                envelope,
+            }),
+            EventKind::Ignored => Event::Ignored,
+        }
+    }
+}
+
+pub(super) fn medium<'a>(cursor: &mut Cursor<'a>) -> Read<MediumName<'a>> {
+    cursor.text().map(MediumName::new)
+}
+
+pub(super) fn kind<'a>(cursor: &mut Cursor<'a>) -> Read<CacheKind<'a>> {
+    cursor.text().map(CacheKind::from_wire)
+}
+
+/// The names above, for errors.
+pub(super) const NAMES: [&str; 29] = [
+    "event_id",
+    "timestamp",
+    "model_name",
+    "additional_salt",
+    "tenant_id",
+    "backend_id",
+    "dp_rank",
+    "group_id",
+    "object_key",
+    "seq_hashes",
+    "base_block_idx",
+    "parent_hash",
+    "block_hashes",
+    "parent_block_hash",
+    "token_ids",
+    "block_size",
+    "lora_id",
+    "lora_name",
+    "medium",
+    "extra_keys",
+    "block_mm_infos",
+    "group_idx",
+    "kv_cache_spec_kind",
+    "kv_cache_spec_sliding_window",
+    "cache_salt",
+    "session_id",
+    "locality",
+    "ownership",
+    "source_kind",
+];
+
+#[cold]
+pub(super) fn name_of(key: &[u8]) -> Option<&'static str> {
+    NAMES.into_iter().find(|name| name.as_bytes() == key)
+}

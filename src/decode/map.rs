@@ -1,0 +1,125 @@
+//! Events in map form: keys in any order, the tag where it likes.
+
+use super::cursor::Cursor;
+use super::error::{ErrorClass, Fault};
+use super::event::{Event, EventKind};
+use super::fields::{Fields, Offer, Shape, name_of};
+
+/// What `type` and `event_type` have said so far.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Tags {
+    by_type: Option<EventKind>,
+    by_event_type: Option<EventKind>,
+}
+
+impl Tags {
+    /// Reads the value at `cursor` if `key` is one of the two tags; whether it was.
+    #[inline(always)]
+    pub(super) fn read(&mut self, key: &[u8], cursor: &mut Cursor<'_>) -> Result<bool, Fault> {
+        match key {
+            b"type" => self.by_type = Some(tag(cursor, "type", EventKind::from_tag)?),
+            b"event_type" => self.by_event_type = Some(tag(cursor, "event_type", EventKind::from_event_type)?),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// What the event is, now that all of it was seen.
+    pub(super) fn shape(self, end: usize) -> Result<Shape, Fault> {
+        match (self.by_type, self.by_event_type) {
+            (Some(a), Some(b)) if a != b => Err(Fault::in_field(ErrorClass::Conflict, "type", end)),
+            (_, Some(kind)) => Ok(Shape { kind, envelope: true }),
+            (Some(kind), None) => Ok(Shape { kind, envelope: false }),
+            (None, None) => Err(Fault::at(ErrorClass::MissingTag, end)),
+        }
+    }
+}
+
+/// Reads the text of a tag.
+pub(super) fn tag(
+    cursor: &mut Cursor<'_>,
+    field: &'static str,
+    kind: impl FnOnce(&[u8]) -> Option<EventKind>,
+) -> Result<EventKind, Fault> {
+    let start = cursor.pos();
+    let fault = |class| Fault::in_field(class, field, start);
+    let text = cursor.text().map_err(fault)?;
+    kind(text.as_bytes()).ok_or(fault(ErrorClass::UnknownTag))
+}
+
+/// Reads an event of `len` pairs at `cursor`.
+///
+/// One walk reads all fields that any event can have, because the tag that says which of them count may come last. Only
+/// if one of them was at fault, a second walk looks for the first fault in a field that does count.
+pub(super) fn read<'a>(cursor: &mut Cursor<'a>, len: u32) -> Result<Event<'a>, Fault> {
+    let start = *cursor;
+    let mut fields = Fields::default();
+    let mut tags = Tags::default();
+    let mut doubtful = false;
+    for _ in 0..len {
+        let Some(key) = key(cursor)? else { continue };
+        let value = cursor.pos();
+        match fields.read(key, cursor) {
+            Offer::Known(_, Ok(())) => {}
+            Offer::Known(_, Err(_)) => {
+                doubtful = true;
+                cursor.seek(value);
+                skip(cursor)?;
+            }
+            Offer::Unknown => {
+                if !tags.read(key, cursor)? {
+                    skip(cursor)?;
+                }
+            }
+        }
+    }
+    let shape = tags.shape(cursor.pos())?;
+    doubtful |= matches!(fields.block_hashes, Some(None));
+    if doubtful {
+        first_fault(start, len, shape)?;
+    }
+    match fields.missing(shape, cursor.pos()) {
+        Some(fault) => Err(fault),
+        None => Ok(fields.into_event(shape)),
+    }
+}
+
+/// The first fault in a field that belongs to `shape`, if there is one.
+#[cold]
+fn first_fault(mut cursor: Cursor<'_>, len: u32, shape: Shape) -> Result<(), Fault> {
+    let mut fields = Fields::default();
+    for _ in 0..len {
+        let Some(key) = key(&mut cursor)? else { continue };
+        let value = cursor.pos();
+        let Offer::Known(applies, outcome) = fields.read(key, &mut cursor) else {
+            skip(&mut cursor)?;
+            continue;
+        };
+        if !applies.to(shape) {
+            cursor.seek(value);
+            skip(&mut cursor)?;
+            continue;
+        }
+        let nil_hashes = key == b"block_hashes" && matches!(fields.block_hashes, Some(None)) && !shape.envelope;
+        let outcome = if nil_hashes { Err(ErrorClass::WrongType) } else { outcome };
+        if let Err(class) = outcome {
+            return Err(Fault { class, field: name_of(key), offset: value });
+        }
+    }
+    Ok(())
+}
+
+/// The next key; `None`, and past its value, if it is not text and so nobody's.
+#[inline(always)]
+pub(super) fn key<'a>(cursor: &mut Cursor<'a>) -> Result<Option<&'a [u8]>, Fault> {
+    match cursor.key() {
+        Ok(Some(key)) => Ok(Some(key)),
+        Ok(None) => skip(cursor).map(|()| None),
+        Err(class) => Err(Fault::at(class, cursor.pos())),
+    }
+}
+
+#[inline(always)]
+pub(super) fn skip(cursor: &mut Cursor<'_>) -> Result<(), Fault> {
+    cursor.skip().map_err(|class| Fault::at(class, cursor.pos()))
+}

@@ -1,0 +1,132 @@
+//! The map form.
+
+use super::EncodeError;
+use super::writer::{Writer, Written};
+use crate::decode::{Additions, Envelope, Event, EventKind};
+
+/// Calls back for every key and value an event has: once to count them, once to write them.
+trait Sink {
+    fn entry(&mut self, key: &str, value: impl FnOnce(&mut Writer) -> Written) -> Written;
+
+    fn optional<T>(&mut self, key: &str, value: Option<T>, write: impl FnOnce(&mut Writer, T) -> Written) -> Written {
+        value.map_or(Ok(()), |value| self.entry(key, |writer| write(writer, value)))
+    }
+
+    fn number(&mut self, key: &str, value: Option<impl Into<u64>>) -> Written {
+        self.optional(key, value, |writer, value| {
+            writer.uint(value.into());
+            Ok(())
+        })
+    }
+
+    fn text(&mut self, key: &str, value: Option<&str>) -> Written {
+        self.optional(key, value, Writer::text)
+    }
+}
+
+struct Count(usize);
+
+impl Sink for Count {
+    fn entry(&mut self, _key: &str, _value: impl FnOnce(&mut Writer) -> Written) -> Written {
+        self.0 += 1;
+        Ok(())
+    }
+}
+
+impl Sink for Writer {
+    fn entry(&mut self, key: &str, value: impl FnOnce(&mut Writer) -> Written) -> Written {
+        Writer::text(self, key)?;
+        value(self)
+    }
+}
+
+pub(super) fn write(writer: &mut Writer, event: &Event<'_>) -> Result<(), EncodeError> {
+    let mut count = Count(0);
+    entries(&mut count, event)?;
+    writer.map(count.0)?;
+    entries(writer, event)
+}
+
+fn entries(sink: &mut impl Sink, event: &Event<'_>) -> Written {
+    match event.envelope() {
+        Some(_) => sink.text("event_type", Some(event.kind().as_str()))?,
+        None => sink.text("type", Some(event.kind().tag()))?,
+    }
+    match event {
+        Event::Stored(stored) => {
+            sink.entry("block_hashes", |writer| writer.hashes(stored.block_hashes))?;
+            sink.optional("parent_block_hash", stored.parent_block_hash, Writer::hash)?;
+            // These two must be there, but may be nil.
+            sink.entry("token_ids", |writer| match stored.token_ids {
+                Some(tokens) => writer.tokens(tokens),
+                None => {
+                    writer.nil();
+                    Ok(())
+                }
+            })?;
+            sink.entry("block_size", |writer| {
+                match stored.block_size {
+                    Some(size) => writer.uint(u64::from(size)),
+                    None => writer.nil(),
+                }
+                Ok(())
+            })?;
+            sink.number("lora_id", stored.lora_id)?;
+            sink.text("medium", stored.medium.map(|medium| medium.as_str()))?;
+            sink.text("lora_name", stored.lora_name)?;
+            sink.optional("extra_keys", stored.extra_keys, Writer::extra_keys)?;
+            sink.optional("block_mm_infos", stored.block_mm_infos, Writer::mm_infos)?;
+            sink.number("group_idx", stored.group_idx)?;
+            sink.text("kv_cache_spec_kind", stored.kv_cache_spec_kind.map(|kind| kind.as_str()))?;
+            sink.number("kv_cache_spec_sliding_window", stored.kv_cache_spec_sliding_window)?;
+            additions(sink, &stored.additions)?;
+        }
+        Event::Removed(removed) => {
+            sink.entry("block_hashes", |writer| writer.hashes(removed.block_hashes))?;
+            sink.text("medium", removed.medium.map(|medium| medium.as_str()))?;
+            sink.number("group_idx", removed.group_idx)?;
+            sink.text("kv_cache_spec_kind", removed.kv_cache_spec_kind.map(|kind| kind.as_str()))?;
+            sink.number("kv_cache_spec_sliding_window", removed.kv_cache_spec_sliding_window)?;
+            if removed.envelope.is_some() {
+                sink.number("block_size", removed.block_size)?;
+                sink.text("lora_name", removed.lora_name)?;
+            }
+            additions(sink, &removed.additions)?;
+        }
+        Event::Cleared(cleared) => {
+            if cleared.envelope.is_some() {
+                sink.text("medium", cleared.medium.map(|medium| medium.as_str()))?;
+                sink.number("block_size", cleared.block_size)?;
+                sink.text("lora_name", cleared.lora_name)?;
+            }
+            additions(sink, &cleared.additions)?;
+        }
+        Event::Ignored => {}
+    }
+    event.envelope().map_or(Ok(()), |fields| envelope(sink, event.kind(), fields))
+}
+
+fn additions(sink: &mut impl Sink, additions: &Additions<'_>) -> Written {
+    sink.text("cache_salt", additions.cache_salt)?;
+    sink.text("session_id", additions.session_id)?;
+    sink.text("locality", additions.locality)?;
+    sink.text("ownership", additions.ownership)?;
+    sink.text("source_kind", additions.source_kind)
+}
+
+fn envelope(sink: &mut impl Sink, kind: EventKind, envelope: &Envelope<'_>) -> Written {
+    sink.number("event_id", envelope.event_id)?;
+    sink.optional("timestamp", envelope.timestamp, Writer::timestamp)?;
+    sink.text("tenant_id", envelope.tenant_id)?;
+    sink.text("backend_id", envelope.backend_id)?;
+    sink.text("object_key", envelope.object_key)?;
+    sink.text("group_id", envelope.group_id)?;
+    if kind != EventKind::Cleared || !envelope.seq_hashes.is_empty() {
+        sink.entry("seq_hashes", |writer| writer.hashes(envelope.seq_hashes))?;
+    }
+    sink.number("base_block_idx", envelope.base_block_idx)?;
+    sink.optional("parent_hash", envelope.parent_hash, Writer::hash)?;
+    sink.text("model_name", envelope.model_name)?;
+    sink.text("additional_salt", envelope.additional_salt)?;
+    sink.optional("dp_rank", envelope.dp_rank, Writer::integer)
+}

@@ -1,0 +1,135 @@
+//! What a subscriber hands over.
+
+use crate::decode::{Batch, BatchHead, ErrorClass};
+use crate::tracker::Verdict;
+use std::fmt;
+use std::sync::Arc;
+
+/// Where messages come from: what a tracker follows.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Source {
+    pub(super) endpoint: String,
+    pub(super) topic: Vec<u8>,
+}
+
+impl Source {
+    /// The endpoint, as it was given.
+    pub fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+
+    /// The topic, as it stands in the first frame.
+    pub fn topic(&self) -> &[u8] {
+        &self.topic
+    }
+}
+
+/// One thing a subscriber has to tell. They come in order: what a message shows is told right before the message.
+#[derive(Debug)]
+pub enum Delivery {
+    /// A start, gap, restart or duplicate, shown by the message numbered `sequence`, which comes next, if it is delivered
+    /// (readable, and no duplicate unless asked for).
+    Notice {
+        /// Whose message it was.
+        source: Arc<Source>,
+        /// The message's number.
+        sequence: u64,
+        /// What it shows; never [`Verdict::InOrder`].
+        verdict: Verdict,
+    },
+    /// A message whose payload is a well-formed batch.
+    Message(Message),
+    /// Something that is no message. The connection is none the worse for it.
+    Malformed {
+        /// Who sent it. Where the topic is not known, that of the subscription stands for it.
+        source: Arc<Source>,
+        /// Its number, if it had a readable one; the number was then counted like any other.
+        sequence: Option<u64>,
+        /// What is wrong.
+        reason: Malformed,
+    },
+}
+
+/// What is wrong with something that is no message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Malformed {
+    /// It has this many frames instead of 3.
+    Frames(usize),
+    /// Its second frame has this many bytes instead of 8.
+    SequenceLength(usize),
+    /// Its topic is one too many to follow (see `Settings::max_topics`).
+    TooManyTopics,
+    /// Its payload is no batch.
+    Payload(ErrorClass),
+}
+
+impl Malformed {
+    /// A short name, as in `kv-events tail --json`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Malformed::Frames(_) => "frames",
+            Malformed::SequenceLength(_) => "sequence_length",
+            Malformed::TooManyTopics => "too_many_topics",
+            Malformed::Payload(class) => class.as_str(),
+        }
+    }
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Malformed::Frames(count) => write!(f, "{count} frames instead of 3"),
+            Malformed::SequenceLength(bytes) => write!(f, "a sequence number of {bytes} bytes instead of 8"),
+            Malformed::TooManyTopics => f.write_str("one topic too many to follow"),
+            Malformed::Payload(class) => write!(f, "the payload is no batch: {}", class.as_str()),
+        }
+    }
+}
+
+/// A message: it owns its payload, so it can be kept for as long as you like, for example until a snapshot is in.
+pub struct Message {
+    pub(super) source: Arc<Source>,
+    pub(super) sequence: u64,
+    pub(super) duplicate: bool,
+    pub(super) payload: zmq::Message,
+    /// Of the payload, which was checked when it arrived.
+    pub(super) head: BatchHead,
+}
+
+impl Message {
+    /// Who sent it.
+    pub fn source(&self) -> &Arc<Source> {
+        &self.source
+    }
+
+    /// Its sequence number.
+    pub fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// Whether it repeats an earlier one; never delivered unless asked for in the settings.
+    pub fn is_duplicate(&self) -> bool {
+        self.duplicate
+    }
+
+    /// The payload, decoded. It was checked when it arrived, so this costs nothing and can't fail.
+    pub fn batch(&self) -> Batch<'_> {
+        Batch::checked(&self.payload, self.head)
+    }
+
+    /// The third frame.
+    pub fn payload(&self) -> &[u8] {
+        &self.payload
+    }
+}
+
+impl fmt::Debug for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Message")
+            .field("source", &self.source)
+            .field("sequence", &self.sequence)
+            .field("duplicate", &self.duplicate)
+            .field("payload_bytes", &self.payload.len())
+            .finish()
+    }
+}
