@@ -48,6 +48,8 @@ pub fn main(words: &Words) {
         let endpoint = publisher.bound_endpoint().unwrap();
         println!("ready endpoint={endpoint} sender={} producers={}", sender.unwrap(), tids.join(","));
         let probes = publish_until(&publisher, PROBE, &orders, "go");
+        // So that no probe is evicted.
+        settle(&publisher, probes);
         going.store(true, Ordering::Release);
         assert_eq!(orders.recv().unwrap(), "finish");
         stopping.store(true, Ordering::Release);
@@ -58,24 +60,31 @@ pub fn main(words: &Words) {
     finish(&publisher, counts, &orders);
 }
 
-/// Waits until all is told, publishes the end until it was seen, stops, and reports.
-fn finish(publisher: &Publisher, mut counts: Counts, orders: &Receiver<String>) {
-    let settled = |accepted| {
-        let status = publisher.status();
-        accepted == status.published_events + status.evicted_events + status.failed_events
-    };
+/// Waits until every accepted event is accounted for; says whether that came to pass.
+fn settle(publisher: &Publisher, accepted: u64) -> bool {
     let until = Instant::now() + Duration::from_secs(60);
-    while !settled(counts.accepted) && Instant::now() < until {
+    loop {
+        let status = publisher.status();
+        if accepted == status.published_events + status.evicted_events + status.failed_events {
+            return true;
+        }
+        if Instant::now() > until {
+            return false;
+        }
         std::thread::sleep(Duration::from_millis(1));
     }
-    let idle = settled(counts.accepted);
+}
+
+/// Waits until all is told, publishes the end until it was seen, stops, and reports.
+fn finish(publisher: &Publisher, mut counts: Counts, orders: &Receiver<String>) {
+    let idle = settle(publisher, counts.accepted);
     println!("idle");
     counts.accepted += publish_until(publisher, END, orders, "quit");
     let report = publisher.stop(Duration::from_secs(20));
     let status = publisher.status();
     println!(
         "report accepted={} published={} evicted={} failed={} abandoned={} messages={} last={} high_water={} \
-         calls={} worst_us={} over_1ms={} refused={} rss_kb={} idle={} closed={} healthy={}",
+         calls={} worst_us={} over_1ms={} refused={} made={} rss_kb={} idle={} closed={} healthy={}",
         counts.accepted,
         status.published_events,
         status.evicted_events,
@@ -88,6 +97,7 @@ fn finish(publisher: &Publisher, mut counts: Counts, orders: &Receiver<String>) 
         counts.worst.as_micros(),
         counts.over_1ms,
         counts.refused,
+        counts.made,
         crate::os::rss_kb(std::process::id()),
         u8::from(idle),
         u8::from(report.closed),
@@ -124,6 +134,8 @@ fn publish_until(publisher: &Publisher, tenant: &str, orders: &Receiver<String>,
 #[derive(Default)]
 struct Counts {
     accepted: u64,
+    /// Of these, the producers'.
+    made: u64,
     refused: u64,
     calls: u64,
     worst: Duration,
@@ -133,6 +145,7 @@ struct Counts {
 impl Counts {
     fn add(&mut self, other: &Counts) {
         self.accepted += other.accepted;
+        self.made += other.made;
         self.refused += other.refused;
         self.calls += other.calls;
         self.over_1ms += other.over_1ms;
@@ -220,6 +233,7 @@ impl<'a> Producer<'a> {
         self.counts.over_1ms += u64::from(took > Duration::from_millis(1));
         if outcome.is_accepted() {
             self.counts.accepted += events as u64;
+            self.counts.made += events as u64;
             self.next += events as u64;
         } else {
             self.counts.refused += 1;

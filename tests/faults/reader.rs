@@ -211,8 +211,9 @@ impl Ledger {
     }
 
     fn report(&self) -> String {
+        let seen: u64 = self.next.iter().flatten().map(|next| next - 1).sum();
         format!(
-            "report messages={} events={} gaps={} lost={} missing={} resyncs={} restarts={} last={} wrong={}",
+            "report messages={} events={} gaps={} lost={} missing={} seen={seen} resyncs={} restarts={} last={} wrong={}",
             self.messages,
             self.events,
             self.gaps,
