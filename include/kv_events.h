@@ -68,6 +68,8 @@ enum kv_events_code_t
   KV_EVENTS_SYSTEM = -9,
   // The library panicked, and the call may have been done in part. A bug: please report it.
   KV_EVENTS_PANICKED = -10,
+  // Refused: this process was forked from the one that started the publisher, and has no sender.
+  KV_EVENTS_FORKED = -11,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L

@@ -14,6 +14,16 @@ pub const MAX_BATCH_EVENTS: usize = 65_535;
 /// The longest interval of [`WaitStrategy::Poll`] and the longest nap: stop may have to wait for one.
 pub const MAX_NAP: Duration = Duration::from_millis(100);
 
+/// Buffers the pool keeps beyond those of a full queue and a batch: callers hold one each for the length of a call.
+pub(crate) const CALLERS: usize = 64;
+/// The smallest buffer of a call, bytes: four cache lines hold the usual tenant, group and key. Larger ones are powers of
+/// two.
+pub(crate) const SMALLEST_BUFFER: usize = 256;
+/// A slot of the queue or of the pool's list, bytes.
+const SLOT: usize = 48;
+/// What a message takes beside its events: header, numbers, ZeroMQ's three records.
+const MESSAGE_OVERHEAD: usize = 512;
+
 /// Settings of a [`Publisher`](crate::Publisher).
 ///
 /// Built by chaining, or, with the feature `serde`, read by the masters' flag names (each field's documentation begins
@@ -146,9 +156,9 @@ impl Config {
         /// `kv_events_emit_legacy_compat`, default true: events carry the pre-RFC field names as well.
         emit_legacy_compat: bool;
         /// `kv_events_queue_capacity` in calls, default 65536, 1 to [`MAX_QUEUE_CAPACITY`], kept exactly. A full queue
-        /// evicts its oldest call. Memory: at most 450 bytes a call (28 MiB at the default), taken as the queue fills and
-        /// then kept; where tenant, group and key of a call together take more than 200 bytes, their length rounded up to
-        /// a power of two as well.
+        /// evicts its oldest call. Memory: some 370 bytes a call (24 MiB at the default), most of it taken as the queue
+        /// fills and then kept; more where tenant, group and key of a call together take more than 230 bytes (see
+        /// [`memory_bound`](Self::memory_bound)).
         queue_capacity: usize;
         /// `kv_events_eviction_burst`: calls evicted at once when the queue is full, default 1, at least 1, no more than
         /// the capacity. [`recommended_eviction_burst`] makes overload gentler on callers.
@@ -173,6 +183,50 @@ impl Config {
         /// `kv_events_linger` in ms, default 1000: how long stop may wait for subscribers to fetch the rest, within its
         /// deadline. With 0 the tail may be lost.
         linger: Duration;
+    }
+
+    /// The most memory, in bytes, that a publisher with these settings can come to hold while `subscribers` of its
+    /// subscribers stand still; `None` if that has no bound, which is so with `send_hwm` 0.
+    ///
+    /// ```text
+    ///   (queue_capacity + 64 callers) x (the buffer of a call)
+    /// + (queue_capacity + 64 + max_batch_events) x (2 slots of 48 bytes)
+    /// + (3 + subscribers x send_hwm) x (the largest message)
+    ///
+    /// buffer of a call: its tenant, group and key, less than max_event_bytes, rounded up to a power of two, at least 256
+    /// largest message:  max_batch_bytes, or max_batch_events x max_event_bytes if that is less, and one more call
+    /// ```
+    ///
+    /// Calls take idle buffers before they make new ones, so those in the pool are among the first line's; idle ones hold no
+    /// more than `retain_bytes` each. Two of the three messages are the batch in the sender's hands. A subscriber that reads
+    /// holds nothing for long, and messages are shared by all subscribers that are equally far behind. What the bound leaves out: the allocator's own losses, some 20 KiB for each
+    /// connection, and the kernel's socket buffers.
+    ///
+    /// This is what keys at their limit could do. With keys of 100 bytes and `emit_legacy_compat` a call's buffer is 256
+    /// bytes and a message 32 KiB: the default settings then come to 24 MiB with a full queue, and 320 MiB for each
+    /// subscriber that stands still.
+    ///
+    /// ```
+    /// use kv_events::Config;
+    /// let config = Config::new("tcp://127.0.0.1:0", "b").queue_capacity(1000).max_event_bytes(2 << 10).send_hwm(100);
+    /// assert!(config.memory_bound(0).unwrap() < 5 << 20);
+    /// assert!(config.memory_bound(2).unwrap() < 35 << 20);
+    /// assert_eq!(config.send_hwm(0).memory_bound(1), None);
+    /// ```
+    pub fn memory_bound(&self, subscribers: usize) -> Option<usize> {
+        let call = self.max_event_bytes.saturating_mul(2);
+        let buffer = self.max_event_bytes.max(SMALLEST_BUFFER).checked_next_power_of_two()?;
+        let calls = self.queue_capacity.checked_add(CALLERS)?;
+        let slots = calls.checked_add(self.max_batch_events)?.checked_mul(2 * SLOT)?;
+        let batch = self.max_batch_bytes.min(self.max_batch_events.saturating_mul(self.max_event_bytes));
+        let message = batch.checked_add(call)?.checked_add(MESSAGE_OVERHEAD)?;
+        let stuck = match (subscribers, self.send_hwm as usize) {
+            (0, _) => 0,
+            (_, 0) => return None,
+            (subscribers, hwm) => subscribers.checked_mul(hwm)?,
+        };
+        let queue = calls.checked_mul(buffer)?.checked_add(slots)?;
+        queue.checked_add(message.checked_mul(stuck.checked_add(3)?)?)
     }
 
     /// Checks everything that can be checked without opening anything.

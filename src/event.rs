@@ -292,6 +292,8 @@ pub enum Refusal {
         /// Encoded size of the event, bytes.
         bytes: usize,
     },
+    /// This is a forked child; the publisher is its parent's. Start one after the fork.
+    Forked,
     /// A name is not UTF-8 (only possible through the C ABI; `&str` always is).
     NotUtf8,
 }
@@ -303,6 +305,9 @@ impl fmt::Display for Refusal {
             Refusal::SenderDead => f.write_str("the sender thread is dead; its status says why"),
             Refusal::TooLarge { bytes } => {
                 write!(f, "an event of {bytes} bytes is above `max_event_bytes`; shorten the key or raise the setting")
+            }
+            Refusal::Forked => {
+                f.write_str("the publisher belongs to the process that was forked; start one of its own in the child")
             }
             Refusal::NotUtf8 => f.write_str("a name is not UTF-8"),
         }

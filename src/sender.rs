@@ -15,6 +15,14 @@ const RETRY_AFTER: Duration = Duration::from_millis(100);
 pub trait Sink<T> {
     /// Sends one message; an empty batch is one too. Never waits. Returns the bytes of payload.
     fn send(&mut self, sequence: u64, batch: &[T]) -> Result<usize, SendError>;
+
+    /// How often the sink needs [`upkeep`](Self::upkeep) while nothing is sent; `None` for never.
+    fn upkeep_interval(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Does what would otherwise be left until the next message. Never waits.
+    fn upkeep(&mut self) {}
 }
 
 /// Why a message was not sent.
@@ -96,6 +104,7 @@ pub struct Sender<'a, T, S> {
     untold: bool,
     retry_at: Option<Instant>,
     next_heartbeat: Option<Instant>,
+    next_upkeep: Option<Instant>,
     napped: bool,
 }
 
@@ -113,9 +122,11 @@ impl<'a, T: Call, S: Sink<T>> Sender<'a, T, S> {
             untold: false,
             retry_at: None,
             next_heartbeat: None,
+            next_upkeep: None,
             napped: false,
         };
         sender.schedule_heartbeat();
+        sender.schedule_upkeep();
         sender
     }
 
@@ -241,7 +252,7 @@ impl<'a, T: Call, S: Sink<T>> Sender<'a, T, S> {
     }
 
     fn wait(&mut self) {
-        let timeout = [self.retry_at.filter(|_| self.untold), self.next_heartbeat]
+        let timeout = [self.retry_at.filter(|_| self.untold), self.next_heartbeat, self.next_upkeep]
             .into_iter()
             .flatten()
             .min()
@@ -259,6 +270,10 @@ impl<'a, T: Call, S: Sink<T>> Sender<'a, T, S> {
             WaitStrategy::Poll(interval) => std::thread::sleep(at_most(interval)),
             WaitStrategy::Spin => (0..64).for_each(|_| std::hint::spin_loop()),
         }
+        if self.next_upkeep.is_some_and(|at| at <= Instant::now()) {
+            self.sink.upkeep();
+            self.schedule_upkeep();
+        }
     }
 
     fn sample_queue(&self) {
@@ -274,6 +289,10 @@ impl<'a, T: Call, S: Sink<T>> Sender<'a, T, S> {
         if !self.pace.heartbeat.is_zero() {
             self.next_heartbeat = Instant::now().checked_add(self.pace.heartbeat);
         }
+    }
+
+    fn schedule_upkeep(&mut self) {
+        self.next_upkeep = self.sink.upkeep_interval().and_then(|interval| Instant::now().checked_add(interval));
     }
 
     /// Whether stop's deadline has passed.

@@ -66,10 +66,12 @@ pub enum Code {
     System = -9,
     /// The library panicked, and the call may have been done in part. A bug: please report it.
     Panicked = -10,
+    /// Refused: this process was forked from the one that started the publisher, and has no sender.
+    Forked = -11,
 }
 
 impl Code {
-    const ALL: [Code; 16] = [
+    const ALL: [Code; 17] = [
         Code::Ok,
         Code::Nothing,
         Code::Suppressed,
@@ -86,6 +88,7 @@ impl Code {
         Code::Endpoint,
         Code::System,
         Code::Panicked,
+        Code::Forked,
     ];
 
     /// The code in words, with a NUL at the end.
@@ -109,6 +112,7 @@ impl Code {
             Code::Endpoint => c"the endpoint cannot be bound",
             Code::System => c"the operating system refused a thread or a socket",
             Code::Panicked => c"the library panicked; please report it",
+            Code::Forked => c"refused: this process was forked from the publisher's; start one here",
         }
     }
 
@@ -123,6 +127,7 @@ impl Code {
             Outcome::Refused(Refusal::SenderDead) => Code::SenderDead,
             Outcome::Refused(Refusal::TooLarge { .. }) => Code::TooLarge,
             Outcome::Refused(Refusal::NotUtf8) => Code::NotUtf8,
+            Outcome::Refused(Refusal::Forked) => Code::Forked,
         }
     }
 

@@ -110,6 +110,16 @@ impl<T: Call> Pipe<T> {
         self.seal()
     }
 
+    /// In a forked child: see [`Wake::disown`].
+    pub fn disown(&self) {
+        self.wake.disown();
+    }
+
+    /// Whether this is a forked child's copy.
+    pub fn is_disowned(&self) -> bool {
+        self.wake.is_disowned()
+    }
+
     /// The queue, to be asked how it is.
     pub fn queue(&self) -> &EvictingQueue<T> {
         &self.queue

@@ -17,6 +17,9 @@ const ENDED: u32 = 4;
 /// The sender died before its time.
 const DEAD: u32 = 8;
 
+/// This is a forked child's copy: the sender is the parent's, and so is every lock.
+const FORKED: u32 = 16;
+
 /// Why calls are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Closed {
@@ -24,6 +27,8 @@ pub enum Closed {
     Stopped,
     /// The sender died.
     SenderDead,
+    /// In a forked child.
+    Forked,
 }
 
 /// The word of state, and whom to wake.
@@ -46,7 +51,7 @@ impl Wake {
     #[inline]
     pub fn check_open(&self) -> Result<(), Closed> {
         let state = self.state.load(Ordering::Relaxed);
-        if state & (CLOSING | ENDED | DEAD) == 0 { Ok(()) } else { Err(why(state)) }
+        if state & (CLOSING | ENDED | DEAD | FORKED) == 0 { Ok(()) } else { Err(why(state)) }
     }
 
     /// After a push: wakes the sender if it sleeps. `true` if the sender has ended, so that the caller has to drain.
@@ -148,6 +153,16 @@ impl Wake {
         // Release: whoever is refused for it finds what was said of it before (see `why`).
         self.state.fetch_or(DEAD, Ordering::Release);
     }
+
+    /// In a forked child, on its only thread: calls are refused from now on.
+    pub fn disown(&self) {
+        self.state.fetch_or(FORKED, Ordering::Relaxed);
+    }
+
+    /// Whether this is a forked child's copy.
+    pub fn is_disowned(&self) -> bool {
+        self.state.load(Ordering::Relaxed) & FORKED != 0
+    }
 }
 
 impl Default for Wake {
@@ -158,6 +173,9 @@ impl Default for Wake {
 
 #[cold]
 fn why(state: u32) -> Closed {
+    if state & FORKED != 0 {
+        return Closed::Forked;
+    }
     // Acquire, here where it costs nothing: the cause of death was written before DEAD was set.
     fence(Ordering::Acquire);
     if state & DEAD != 0 { Closed::SenderDead } else { Closed::Stopped }

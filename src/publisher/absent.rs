@@ -26,7 +26,7 @@ impl Live {
         match *self {}
     }
 
-    pub(super) fn begin_sweep(&self, _: &str) -> SweepToken {
+    pub(super) fn begin_sweep(&self, _: &str) -> Option<SweepToken> {
         match *self {}
     }
 
@@ -34,8 +34,8 @@ impl Live {
         match token {}
     }
 
-    pub(super) fn end_sweep(&self, token: SweepToken, _: &str) -> Option<Outcome> {
-        match token {}
+    pub(super) fn end_sweep(&self, _: Option<SweepToken>, _: &str) -> Option<Outcome> {
+        match *self {}
     }
 
     pub(super) fn endpoint(&self) -> &str {

@@ -1,7 +1,7 @@
 //! A publisher that publishes: the pipe, its encoder, and the sender's thread.
 
 use super::transport::{MessageSink, Opened, Transport};
-use crate::config::Config;
+use crate::config::{CALLERS, Config};
 use crate::error::StartError;
 use crate::event::{MediaSet, Object, Outcome, Refusal, tenant_or_default};
 use crate::lockfree::{Closed, EvictingQueue, Limits, Pipe, Pool, SweepEnd, SweepTable, SweepToken};
@@ -17,13 +17,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Buffers the pool keeps beyond those of a full queue and a batch: callers hold one each for the length of a call.
-const CALLERS: usize = 64;
-
 /// What callers and the sender's thread share.
 #[derive(Debug)]
-struct Shared {
-    pipe: Pipe<Frame>,
+pub(super) struct Shared {
+    pub(super) pipe: Pipe<Frame>,
     tally: Tally,
     closed: Mutex<bool>,
     closed_changed: Condvar,
@@ -121,6 +118,8 @@ impl Live {
                 return Err(error);
             }
         };
+        #[cfg(all(unix, feature = "zmq"))]
+        super::fork::watch(&shared);
         Ok(Live {
             shared,
             encoder,
@@ -169,16 +168,20 @@ impl Live {
         Outcome::Accepted { events: 1 }
     }
 
-    pub(super) fn begin_sweep(&self, tenant: &str) -> SweepToken {
-        self.sweeps.begin(tenant_or_default(tenant))
+    /// Registers a sweep; `None` in a forked child, where the table may be locked for ever.
+    pub(super) fn begin_sweep(&self, tenant: &str) -> Option<SweepToken> {
+        self.is_own().then(|| self.sweeps.begin(tenant_or_default(tenant)))
     }
 
     pub(super) fn cancel_sweep(&self, token: SweepToken) {
-        self.sweeps.cancel(token);
+        if self.is_own() {
+            self.sweeps.cancel(token);
+        }
     }
 
     /// Queues `cleared` unless a `stored` interrupted the sweep.
-    pub(super) fn end_sweep(&self, token: SweepToken, tenant: &str) -> Option<Outcome> {
+    pub(super) fn end_sweep(&self, token: Option<SweepToken>, tenant: &str) -> Option<Outcome> {
+        let Some(token) = token.filter(|_| self.is_own()) else { return Some(self.cleared(tenant)) };
         match self.sweeps.end(token, || self.cleared(tenant)) {
             SweepEnd::Uninterrupted(outcome) => Some(outcome),
             SweepEnd::Interrupted => None,
@@ -190,6 +193,7 @@ impl Live {
         self.shared.pipe.check_open().map_err(|closed| match closed {
             Closed::Stopped => Refusal::Stopped,
             Closed::SenderDead => Refusal::SenderDead,
+            Closed::Forked => Refusal::Forked,
         })?;
         let bytes = call.largest_event();
         if bytes > self.max_event_bytes { Err(Refusal::TooLarge { bytes }) } else { Ok(()) }
@@ -274,7 +278,7 @@ impl Live {
 
     /// Whether this is the process that started the publisher.
     fn is_own(&self) -> bool {
-        self.process == std::process::id()
+        !self.shared.pipe.is_disowned() && self.process == std::process::id()
     }
 }
 

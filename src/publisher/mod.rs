@@ -2,6 +2,8 @@
 
 #[cfg(not(any(feature = "zmq", feature = "__internals")))]
 mod absent;
+#[cfg(all(unix, feature = "zmq"))]
+mod fork;
 #[cfg(any(feature = "zmq", feature = "__internals"))]
 mod live;
 mod sweep;
@@ -34,6 +36,18 @@ pub const DROP_DEADLINE: Duration = Duration::from_secs(1);
 ///
 /// The events of one call travel in one message, in order, and are lost together or not at all. Events of one thread keep
 /// their order.
+///
+/// # Where it may live and die
+///
+/// Publishers are independent of each other, each with a thread, a socket and a ZeroMQ context of its own. One may live in
+/// an `Arc`, in a scope or in a `static`; what a `static` holds is never dropped, so stop it before the process ends, or the
+/// tail is lost. A panic in a caller's thread, even one in the middle of a sweep, leaves the publisher working.
+///
+/// A **forked child** gets a dead copy: it may exit or drop the copy without disturbing the parent, its calls are refused
+/// ([`Refusal::Forked`](crate::Refusal::Forked)), its stop does nothing. To publish from the child, start a publisher there.
+/// The socket's descriptors close on `exec`; a child that lives on without it holds the parent's port, as it does all
+/// inherited ones. (Refusals rest on `pthread_atfork`: a child made by the bare `clone` or `vfork` system call may do
+/// nothing but `exec` or `_exit`, as ever.)
 ///
 /// ```
 /// use kv_events::{Before, Config, MediaSet, Object, Publisher};

@@ -41,7 +41,7 @@ pub enum SweepOutcome {
 
 impl<'p> Sweep<'p> {
     pub(super) fn begin(publisher: &'p Publisher, tenant: &str) -> Self {
-        let token = publisher.live.as_ref().map(|live| live.begin_sweep(tenant));
+        let token = publisher.live.as_ref().and_then(|live| live.begin_sweep(tenant));
         let tenant = tenant_or_default(tenant).into();
         Sweep { publisher, tenant, token, removed_any: Flag::new(), skipped_any: Flag::new() }
     }
@@ -76,12 +76,10 @@ impl<'p> Sweep<'p> {
         if !self.removed_any.is_up() {
             return SweepOutcome::NothingRemoved;
         }
-        match (&self.publisher.live, self.token.take()) {
-            (Some(live), Some(token)) => match live.end_sweep(token, &self.tenant) {
-                Some(outcome) => SweepOutcome::Cleared(outcome),
-                None => SweepOutcome::Interrupted,
-            },
-            _ => SweepOutcome::Cleared(Outcome::Disabled),
+        let Some(live) = &self.publisher.live else { return SweepOutcome::Cleared(Outcome::Disabled) };
+        match live.end_sweep(self.token.take(), &self.tenant) {
+            Some(outcome) => SweepOutcome::Cleared(outcome),
+            None => SweepOutcome::Interrupted,
         }
     }
 }

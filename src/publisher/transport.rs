@@ -15,6 +15,14 @@ pub trait Transport: Send {
     /// See [`SendError`].
     fn send(&mut self, sequence: u64, len: usize, fill: &mut dyn FnMut(&mut [u8])) -> Result<(), SendError>;
 
+    /// How often [`upkeep`](Self::upkeep) is needed while nothing is sent; `None` for never.
+    fn upkeep_interval(&self) -> Option<Duration> {
+        None
+    }
+
+    /// See [`Sink::upkeep`].
+    fn upkeep(&mut self) {}
+
     /// How long closing may wait for subscribers to fetch what was sent.
     fn set_linger(&mut self, _linger: Duration) {}
 }
@@ -57,5 +65,13 @@ impl Sink<Frame> for MessageSink {
         self.transport.send(sequence, len, &mut |place| payload.write(&header, batch, first, place))?;
         self.next_event_id += header.events();
         Ok(len)
+    }
+
+    fn upkeep_interval(&self) -> Option<Duration> {
+        self.transport.upkeep_interval()
+    }
+
+    fn upkeep(&mut self) {
+        self.transport.upkeep();
     }
 }

@@ -80,6 +80,11 @@ impl Recorder {
         sent.iter().map(|(sequence, payload)| read_payload(*sequence, payload)).collect()
     }
 
+    /// Waits until `count` messages are there; how many there are.
+    pub fn wait_for(&self, count: usize) -> usize {
+        self.wait_until(|state| (state.messages.len() >= count).then_some(state.messages.len()))
+    }
+
     /// Everything sent, once the publisher has stopped.
     pub fn all(&self) -> Vec<Message> {
         self.wait_until(|state| (!state.open).then_some(()));

@@ -24,8 +24,11 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    env_logger::Builder::from_env(env_logger::Env::default().default_filter_or("warn")).init();
-    let outcome = match Cli::parse().command {
+    let command = Cli::parse().command;
+    // What `tail` would be warned of is what it prints.
+    let filter = if matches!(command, Command::Tail(_)) { "error" } else { "warn" };
+    env_logger::Builder::from_env(env_logger::Env::default().default_filter_or(filter)).init();
+    let outcome = match command {
         Command::Decode(args) => decode::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Tail(args) => tail::run(&args),

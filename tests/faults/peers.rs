@@ -1,0 +1,126 @@
+//! Peers that are no good subscribers.
+
+use crate::words::Words;
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// A process of `sockets` subscribers that connect, wait for a message each, and leave, until told that it is enough.
+pub fn storm(words: &Words) {
+    let sockets = words.number("sockets") as usize;
+    let enough = AtomicBool::new(false);
+    let mut connections = 0;
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let _ = io::stdin().read_line(&mut String::new());
+            enough.store(true, Ordering::Release);
+        });
+        while connections == 0 || !enough.load(Ordering::Acquire) {
+            let context = zmq::Context::new();
+            let subs: Vec<zmq::Socket> = (0..sockets).map(|_| subscribe(&context, words.text("endpoint"))).collect();
+            connections += subs.iter().filter(|sub| sub.recv_bytes(0).is_ok()).count();
+        }
+    });
+    println!("report connections={connections}");
+}
+
+fn subscribe(context: &zmq::Context, endpoint: &str) -> zmq::Socket {
+    let sub = context.socket(zmq::SUB).unwrap();
+    sub.set_linger(0).unwrap();
+    sub.set_rcvtimeo(5_000).unwrap();
+    sub.set_subscribe(b"").unwrap();
+    sub.connect(endpoint).unwrap();
+    sub
+}
+
+/// Connects as a subscriber of everything, reads some of what comes, and resets the connection with the rest unread.
+pub fn reset_within_a_message(endpoint: &str) -> io::Result<()> {
+    let mut stream = TcpStream::connect(endpoint.trim_start_matches("tcp://"))?;
+    stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+    shake_hands(&mut stream)?;
+    stream.write_all(&[0, 1, 1])?; // a message of one byte: subscribe to everything
+    let mut some = [0; 1500];
+    stream.read_exact(&mut some)?;
+    let now = libc::linger { l_onoff: 1, l_linger: 0 };
+    // SAFETY: `now` is valid and only read; the descriptor is the stream's.
+    let set = unsafe {
+        let (value, len) = ((&raw const now).cast(), size_of_val(&now) as libc::socklen_t);
+        libc::setsockopt(stream.as_raw_fd(), libc::SOL_SOCKET, libc::SO_LINGER, value, len)
+    };
+    if set == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// ZMTP 3.0 with the NULL mechanism, as a SUB.
+fn shake_hands(stream: &mut TcpStream) -> io::Result<()> {
+    let mut greeting = [0_u8; 64];
+    greeting[0] = 0xff;
+    greeting[9] = 0x7f;
+    greeting[10] = 3;
+    greeting[12..16].copy_from_slice(b"NULL");
+    stream.write_all(&greeting)?;
+    stream.read_exact(&mut greeting)?;
+    let ready = b"\x05READY\x0bSocket-Type\0\0\0\x03SUB";
+    stream.write_all(&[4, ready.len() as u8])?;
+    stream.write_all(ready)?;
+    let mut head = [0; 2];
+    stream.read_exact(&mut head)?;
+    let mut body = vec![0; head[1].into()];
+    stream.read_exact(&mut body)
+}
+
+/// A process of peers that mean no good: some send garbage, some connect and stay silent, one subscribes to one thing after
+/// another, as fast as it is let.
+pub fn hostile(words: &Words) {
+    let address = words.text("endpoint").trim_start_matches("tcp://");
+    let enough = AtomicBool::new(false);
+    let silent: Vec<_> = (0..words.number("silent")).map_while(|_| TcpStream::connect(address).ok()).collect();
+    let (garbage, subscribed) = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let _ = io::stdin().read_line(&mut String::new());
+            enough.store(true, Ordering::Release);
+        });
+        let going = || !enough.load(Ordering::Acquire);
+        let garbage = scope.spawn(move || {
+            let mut connections = 0;
+            while going() {
+                if let Ok(mut stream) = TcpStream::connect(address) {
+                    let _ = stream.write_all(&[b'x'; 10_000]);
+                    connections += 1;
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            connections
+        });
+        let subscribed = scope.spawn(move || subscribe_without_end(address, going).unwrap_or(0));
+        (garbage.join().unwrap(), subscribed.join().unwrap())
+    });
+    drop(silent);
+    println!("report garbage={garbage} subscribed_kb={}", subscribed >> 10);
+}
+
+/// Subscribes to topics of 20 bytes, each one new, and returns the bytes sent.
+fn subscribe_without_end(address: &str, going: impl Fn() -> bool) -> io::Result<u64> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+    stream.set_write_timeout(Some(Duration::from_millis(100)))?;
+    shake_hands(&mut stream)?;
+    let mut sent = 0_u64;
+    let mut many = Vec::new();
+    for number in 0_u64.. {
+        many.extend_from_slice(&[0, 21, 1]);
+        many.extend_from_slice(format!("{:020}", number.wrapping_mul(0x9e37_79b9_7f4a_7c15)).as_bytes());
+        if many.len() > 16_000 {
+            if !going() {
+                break;
+            }
+            match stream.write_all(&many) {
+                Ok(()) => sent += many.len() as u64,
+                Err(_) => break,
+            }
+            many.clear();
+        }
+    }
+    Ok(sent)
+}
