@@ -52,10 +52,10 @@ fn children_that_exit_drop_or_call_do_not_disturb_the_parent() {
     ends_well(forked(|| true));
     delivers(&publisher, &sub);
 
-    // The child has a copy of what it drops.
-    // SAFETY: the parent goes on to use only its own; in the child this is the only one that is dropped.
     ends_well(forked(|| {
-        drop(unsafe { std::ptr::read(&publisher) });
+        // SAFETY: the child has a copy of the publisher, drops that once, and exits without dropping anything else.
+        let copy = unsafe { std::ptr::read(&publisher) };
+        drop(copy);
         true
     }));
     delivers(&publisher, &sub);
@@ -69,7 +69,8 @@ fn children_that_exit_drop_or_call_do_not_disturb_the_parent() {
         let removal = sweep.removed(&OBJECT, Before::mutation(MediaSet::CPU));
         let sweeps = removal == refused && sweep.finish() == SweepOutcome::Cleared(refused);
         // SAFETY: as above.
-        let old = unsafe { std::ptr::read(&begun_before) }.finish() == SweepOutcome::Cleared(refused);
+        let copy = unsafe { std::ptr::read(&begun_before) };
+        let old = copy.finish() == SweepOutcome::Cleared(refused);
         let stopped = publisher.stop(Duration::from_secs(10));
         calls && sweeps && old && !stopped.closed && publisher.status().refused_events >= 20_000
     }));

@@ -34,11 +34,11 @@ fn the_calls_of_a_master_are_the_same_in_every_build() {
         cleared(publisher, "t"),
     ];
     assert_eq!(outcomes, [Outcome::Disabled; 6]);
-    let mut begun = sweep(publisher, "t");
-    assert_eq!(sweep_removed(&mut begun, &object, Before::mutation(MediaSet::CPU)), Outcome::Disabled);
+    let begun = sweep(publisher, "t");
+    assert_eq!(sweep_removed(&begun, &object, Before::mutation(MediaSet::CPU)), Outcome::Disabled);
     assert_eq!(finish(begun), SweepOutcome::Cleared(Outcome::Disabled));
-    let mut begun = sweep(publisher, "t");
-    sweep_skipped(&mut begun);
+    let begun = sweep(publisher, "t");
+    sweep_skipped(&begun);
     assert_eq!(finish(begun), SweepOutcome::Skipped);
     assert_eq!((status(publisher).enabled, bound(publisher)), (false, None));
     assert!(stop(publisher, Duration::ZERO).closed);

@@ -58,7 +58,9 @@ pub mod model_queue;
 
 pub use pipe::Pipe;
 pub use pool::Pool;
-pub use queue::{CHUNK, EvictingQueue, Limits};
+#[cfg(feature = "__internals")]
+pub use queue::CHUNK;
+pub use queue::{EvictingQueue, Limits};
 pub use sweep::{SweepEnd, SweepTable, SweepToken};
 pub use wake::{Closed, Wake};
 
