@@ -52,9 +52,8 @@ fn children_that_exit_drop_or_call_do_not_disturb_the_parent() {
     ends_well(forked(|| true));
     delivers(&publisher, &sub);
 
-    // The child has a copy of what it drops.
-    // SAFETY: the parent goes on to use only its own; in the child this is the only one that is dropped.
     ends_well(forked(|| {
+        // SAFETY: the child ends without dropping the original.
         drop(unsafe { std::ptr::read(&publisher) });
         true
     }));
