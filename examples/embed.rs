@@ -29,7 +29,7 @@ impl Master {
     }
 
     fn remove_all(&self) {
-        let mut sweep = self.publisher.sweep("demo"); // before the lock is taken
+        let sweep = self.publisher.sweep("demo"); // before the lock is taken
         for (key, media) in self.objects.lock().unwrap().drain() {
             sweep.removed(&Object::new("demo", &key), Before::mutation(media));
         }

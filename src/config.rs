@@ -16,8 +16,9 @@ pub const MAX_NAP: Duration = Duration::from_millis(100);
 
 /// Buffers the pool keeps beyond those of a full queue and a batch: callers hold one each for the length of a call.
 pub(crate) const CALLERS: usize = 64;
-/// The smallest buffer of a call, bytes.
-pub(crate) const SMALLEST_BUFFER: usize = 512;
+/// The smallest buffer of a call, bytes: four cache lines hold the usual tenant, group and key. Larger ones are powers of
+/// two.
+pub(crate) const SMALLEST_BUFFER: usize = 256;
 /// A slot of the queue or of the pool's list, bytes.
 const SLOT: usize = 48;
 /// What a message takes beside its events: header, numbers, ZeroMQ's three records.
@@ -155,7 +156,9 @@ impl Config {
         /// `kv_events_emit_legacy_compat`, default true: events carry the pre-RFC field names as well.
         emit_legacy_compat: bool;
         /// `kv_events_queue_capacity` in calls, default 65536, 1 to [`MAX_QUEUE_CAPACITY`], kept exactly. A full queue
-        /// evicts its oldest call.
+        /// evicts its oldest call. Memory: some 370 bytes a call (24 MiB at the default), most of it taken as the queue
+        /// fills and then kept; more where tenant, group and key of a call together take more than 230 bytes (see
+        /// [`memory_bound`](Self::memory_bound)).
         queue_capacity: usize;
         /// `kv_events_eviction_burst`: calls evicted at once when the queue is full, default 1, at least 1, no more than
         /// the capacity. [`recommended_eviction_burst`] makes overload gentler on callers.
@@ -174,7 +177,8 @@ impl Config {
         /// `kv_events_retain_bytes`: a buffer that grew above it is freed, not pooled; default 2 KiB.
         retain_bytes: usize;
         /// `kv_events_send_hwm` in messages for each subscriber, default 10000; 0 is no limit. A subscriber that is
-        /// further behind loses the *newest* messages, and only its own sequence shows it.
+        /// further behind loses the *newest* messages, and only its own sequence shows it. ZeroMQ keeps those messages in
+        /// memory for it: 64 events of 470 bytes make 30 KB, so a subscriber that reads nothing can cost 300 MB.
         send_hwm: u32;
         /// `kv_events_linger` in ms, default 1000: how long stop may wait for subscribers to fetch the rest, within its
         /// deadline. With 0 the tail may be lost.
@@ -189,18 +193,18 @@ impl Config {
     /// + (queue_capacity + 64 + max_batch_events) x (2 slots of 48 bytes)
     /// + (3 + subscribers x send_hwm) x (the largest message)
     ///
-    /// buffer of a call: its two events, at most 2 x max_event_bytes, rounded up to a power of two, at least 512
+    /// buffer of a call: its tenant, group and key, less than max_event_bytes, rounded up to a power of two, at least 256
     /// largest message:  max_batch_bytes, or max_batch_events x max_event_bytes if that is less, and one more call
     /// ```
     ///
     /// Calls take idle buffers before they make new ones, so those in the pool are among the first line's; idle ones hold no
-    /// more than `retain_bytes` each. Two of the three messages are the batch in the sender's hands. A subscriber that reads holds nothing for long, and messages are shared by
-    /// all subscribers that are equally far behind. What the bound leaves out: the allocator's own losses, some 20 KiB for each
+    /// more than `retain_bytes` each. Two of the three messages are the batch in the sender's hands. A subscriber that reads
+    /// holds nothing for long, and messages are shared by all subscribers that are equally far behind. What the bound leaves out: the allocator's own losses, some 20 KiB for each
     /// connection, and the kernel's socket buffers.
     ///
-    /// This is what keys at their limit could do. With keys of 100 bytes and `emit_legacy_compat` a call's buffer is 512 or
-    /// 1024 bytes and a message 32 KiB: the default settings then come to 70 MiB with a full queue, and 320 MiB for
-    /// each subscriber that stands still.
+    /// This is what keys at their limit could do. With keys of 100 bytes and `emit_legacy_compat` a call's buffer is 256
+    /// bytes and a message 32 KiB: the default settings then come to 24 MiB with a full queue, and 320 MiB for each
+    /// subscriber that stands still.
     ///
     /// ```
     /// use kv_events::Config;
@@ -211,7 +215,7 @@ impl Config {
     /// ```
     pub fn memory_bound(&self, subscribers: usize) -> Option<usize> {
         let call = self.max_event_bytes.saturating_mul(2);
-        let buffer = call.max(SMALLEST_BUFFER).checked_next_power_of_two()?;
+        let buffer = self.max_event_bytes.max(SMALLEST_BUFFER).checked_next_power_of_two()?;
         let calls = self.queue_capacity.checked_add(CALLERS)?;
         let slots = calls.checked_add(self.max_batch_events)?.checked_mul(2 * SLOT)?;
         let batch = self.max_batch_bytes.min(self.max_batch_events.saturating_mul(self.max_event_bytes));

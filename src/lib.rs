@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! event, config      what a master says, and with what settings
+//! capi               the same for C and C++
 //! publisher          the calls                       caller's thread
 //!   wire::encode     event -> bytes in a pooled buffer     |
 //!   lockfree         pool, evicting queue, wake, sweep     v
@@ -16,6 +17,8 @@
 //!   tracker          what they say of loss and restarts       reader's thread
 //! ```
 
+#[cfg(feature = "capi")]
+mod capi;
 mod config;
 pub mod decode;
 pub mod engine;
@@ -43,7 +46,7 @@ mod os;
 mod sender;
 #[cfg(feature = "zmq")]
 mod socket;
-#[cfg(any(feature = "zmq", feature = "__internals"))]
+#[cfg_attr(not(any(feature = "zmq", feature = "__internals")), allow(dead_code, unused_imports))]
 mod sync;
 #[cfg(any(feature = "zmq", feature = "__internals"))]
 mod wire;
@@ -61,6 +64,10 @@ pub use status::{Status, StopReport};
 #[cfg(feature = "__internals")]
 #[doc(hidden)]
 pub mod internals {
+    #[cfg(feature = "capi")]
+    pub mod capi {
+        pub use crate::capi::{Code, calls, config, publisher, status, text};
+    }
     #[cfg(feature = "__faults")]
     pub use crate::faults::{Fault, active as active_fault};
     pub use crate::lockfree::*;
@@ -68,4 +75,7 @@ pub mod internals {
     pub use crate::sender::*;
     #[cfg(all(loom, feature = "loom"))]
     pub use crate::sync::parking;
+    pub use crate::wire::encode::{Context, EncodedCall, Encoder};
+    pub use crate::wire::frame::Frame;
+    pub use crate::wire::message::{Header, PayloadWriter};
 }

@@ -175,3 +175,46 @@ impl Gauge {
         self.0.load(std::sync::atomic::Ordering::Relaxed)
     }
 }
+
+/// A flag that is raised once and stays up. `Relaxed`, and not modelled, for the reasons given at [`Counter`].
+#[derive(Debug)]
+pub(crate) struct Flag(std::sync::atomic::AtomicBool);
+
+impl Flag {
+    pub(crate) fn new() -> Self {
+        Flag(std::sync::atomic::AtomicBool::new(false))
+    }
+
+    pub(crate) fn raise(&self) {
+        // Looked at first, so that threads that raise it all the time share its cache line.
+        if !self.is_up() {
+            self.0.store(true, std::sync::atomic::Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn is_up(&self) -> bool {
+        self.0.load(std::sync::atomic::Ordering::Relaxed)
+    }
+}
+
+/// A pointer that many threads read until one takes it away for good. Only the C ABI has pointers.
+#[cfg(feature = "capi")]
+#[derive(Debug)]
+pub(crate) struct Slot<T>(std::sync::atomic::AtomicPtr<T>);
+
+#[cfg(feature = "capi")]
+impl<T> Slot<T> {
+    pub(crate) fn new(pointer: *mut T) -> Self {
+        Slot(std::sync::atomic::AtomicPtr::new(pointer))
+    }
+
+    /// The pointer; null once it was taken.
+    pub(crate) fn get(&self) -> *mut T {
+        self.0.load(std::sync::atomic::Ordering::Acquire)
+    }
+
+    /// The pointer, for the first to ask; null for any other.
+    pub(crate) fn take(&self) -> *mut T {
+        self.0.swap(std::ptr::null_mut(), std::sync::atomic::Ordering::AcqRel)
+    }
+}

@@ -59,12 +59,12 @@ fn children_that_exit_drop_or_call_do_not_disturb_the_parent() {
     }));
     delivers(&publisher, &sub);
 
-    let mut begun_before = publisher.sweep("t");
+    let begun_before = publisher.sweep("t");
     begun_before.removed(&OBJECT, Before::mutation(MediaSet::CPU));
     ends_well(forked(|| {
         let refused = Outcome::Refused(Refusal::Forked);
         let calls = (0..10_000).all(|_| publisher.committed(&OBJECT, MediaSet::BOTH) == refused);
-        let mut sweep = publisher.sweep("t");
+        let sweep = publisher.sweep("t");
         let removal = sweep.removed(&OBJECT, Before::mutation(MediaSet::CPU));
         let sweeps = removal == refused && sweep.finish() == SweepOutcome::Cleared(refused);
         // SAFETY: as above.
@@ -92,7 +92,7 @@ fn a_child_forked_in_the_thick_of_it_never_hangs_in_a_call() {
             scope.spawn(|| {
                 while !over.load(Ordering::Acquire) {
                     publisher.committed(&OBJECT, MediaSet::BOTH);
-                    let mut sweep = publisher.sweep("t");
+                    let sweep = publisher.sweep("t");
                     sweep.removed(&OBJECT, Before::mutation(MediaSet::CPU));
                     sweep.finish();
                 }

@@ -109,7 +109,7 @@ fn a_panic_in_a_caller_leaves_the_publisher_working() {
     let sub = Sub::of(&publisher);
     for _ in 0..10 {
         let panicked = catch_unwind(AssertUnwindSafe(|| {
-            let mut sweep = publisher.sweep("t");
+            let sweep = publisher.sweep("t");
             sweep.removed(&OBJECT, Before::mutation(MediaSet::CPU));
             let _before = Before::mutation(MediaSet::CPU);
             panic!("in the middle of a sweep, with a snapshot in hand");
@@ -117,7 +117,7 @@ fn a_panic_in_a_caller_leaves_the_publisher_working() {
         assert!(panicked.is_err());
     }
     // None of those sweeps is left to be interrupted, to interrupt, or to end in `cleared`.
-    let mut sweep = publisher.sweep("t");
+    let sweep = publisher.sweep("t");
     sweep.removed(&OBJECT, Before::mutation(MediaSet::CPU));
     assert_eq!(sweep.finish(), SweepOutcome::Cleared(Outcome::Accepted { events: 1 }));
     publisher.committed(&OBJECT, MediaSet::CPU);

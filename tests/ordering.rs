@@ -58,7 +58,7 @@ fn cleared_comes_behind_every_removal_of_its_sweep() {
             scope.spawn(move || {
                 let tenant = format!("p{producer}");
                 for _ in 0..sweeps {
-                    let mut sweep = publisher.sweep(&tenant);
+                    let sweep = publisher.sweep(&tenant);
                     for key in ["a", "b", "c"] {
                         sweep.removed(&Object::new(&tenant, key), Before::mutation(MediaSet::CPU));
                     }

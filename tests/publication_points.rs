@@ -100,7 +100,7 @@ fn remove_removes_from_every_medium_and_a_duplicate_is_passed_on() {
 #[test]
 fn remove_all_ends_in_cleared_if_everything_went() {
     let row = row();
-    let mut sweep = row.publisher.sweep("tenant");
+    let sweep = row.publisher.sweep("tenant");
     sweep.removed(&OBJECT, Before::mutation(MediaSet::CPU));
     sweep.removed(&Object::new("tenant", "other"), Before::mutation(MediaSet::BOTH));
     assert_eq!(sweep.finish(), SweepOutcome::Cleared(Outcome::Accepted { events: 1 }));
@@ -111,11 +111,11 @@ fn remove_all_ends_in_cleared_if_everything_went() {
 fn remove_all_of_nothing_and_remove_all_with_a_skip_end_without() {
     let row = row();
     assert_eq!(row.publisher.sweep("tenant").finish(), SweepOutcome::NothingRemoved);
-    let mut sweep = row.publisher.sweep("tenant");
+    let sweep = row.publisher.sweep("tenant");
     sweep.removed(&OBJECT, Before::mutation(MediaSet::CPU));
     sweep.skipped();
     assert_eq!(sweep.finish(), SweepOutcome::Skipped);
-    let mut dropped = row.publisher.sweep("tenant");
+    let dropped = row.publisher.sweep("tenant");
     dropped.removed(&OBJECT, Before::mutation(MediaSet::CPU));
     drop(dropped);
     row.publishes(&["removed cpu key", "removed cpu key"]);
@@ -124,7 +124,7 @@ fn remove_all_of_nothing_and_remove_all_with_a_skip_end_without() {
 #[test]
 fn a_store_that_races_with_remove_all_keeps_cleared_away() {
     let row = row();
-    let mut sweep = row.publisher.sweep("");
+    let sweep = row.publisher.sweep("");
     sweep.removed(&Object::new("default", "key"), Before::mutation(MediaSet::CPU));
     row.publisher.committed(&Object::new("default", "late"), MediaSet::CPU);
     assert_eq!(sweep.finish(), SweepOutcome::Interrupted);
@@ -134,8 +134,8 @@ fn a_store_that_races_with_remove_all_keeps_cleared_away() {
 #[test]
 fn what_does_not_store_for_the_tenant_does_not_interrupt() {
     let row = row();
-    let mut sweep = row.publisher.sweep("tenant");
-    let mut twin = row.publisher.sweep("tenant");
+    let sweep = row.publisher.sweep("tenant");
+    let twin = row.publisher.sweep("tenant");
     sweep.removed(&OBJECT, Before::mutation(MediaSet::CPU));
     row.publisher.committed(&Object::new("another", "key"), MediaSet::CPU);
     row.publisher.committed(&Object::new("tenant", ""), MediaSet::CPU); // suppressed
@@ -150,7 +150,7 @@ fn what_does_not_store_for_the_tenant_does_not_interrupt() {
 #[test]
 fn a_suppressed_removal_is_no_skip() {
     let row = row();
-    let mut sweep = row.publisher.sweep("tenant");
+    let sweep = row.publisher.sweep("tenant");
     sweep.removed(&Object::new("tenant", ""), Before::mutation(MediaSet::CPU));
     assert_eq!(sweep.finish(), SweepOutcome::Cleared(Outcome::Accepted { events: 1 }));
     row.publishes(&["cleared"]);

@@ -16,8 +16,8 @@ fn the_calls_of_a_master_are_the_same_in_every_build() {
     let removed_from: fn(&Publisher, &Object<'_>, Medium) -> Outcome = Publisher::removed_from;
     let cleared: fn(&Publisher, &str) -> Outcome = Publisher::cleared;
     let sweep: fn(&'static Publisher, &str) -> Sweep<'static> = Publisher::sweep;
-    let sweep_removed: fn(&mut Sweep<'static>, &Object<'_>, Before) -> Outcome = Sweep::removed;
-    let sweep_skipped: fn(&mut Sweep<'static>) = Sweep::skipped;
+    let sweep_removed: fn(&Sweep<'static>, &Object<'_>, Before) -> Outcome = Sweep::removed;
+    let sweep_skipped: fn(&Sweep<'static>) = Sweep::skipped;
     let finish: fn(Sweep<'static>) -> SweepOutcome = Sweep::finish;
     let status: fn(&Publisher) -> Status = Publisher::status;
     let stop: fn(&Publisher, Duration) -> StopReport = Publisher::stop;

@@ -75,7 +75,7 @@ fn without_a_socket_everything_is_there_and_does_nothing() {
     let object = Object::new("t", "k");
     assert_eq!(publisher.committed(&object, MediaSet::BOTH), Outcome::Disabled);
     assert_eq!(publisher.cleared("t"), Outcome::Disabled);
-    let mut sweep = publisher.sweep("t");
+    let sweep = publisher.sweep("t");
     sweep.removed(&object, kv_events::Before::mutation(MediaSet::CPU));
     assert_eq!(sweep.finish(), kv_events::SweepOutcome::Cleared(Outcome::Disabled));
     assert!(publisher.stop(std::time::Duration::ZERO).closed);

@@ -6,7 +6,8 @@ use super::event::Event;
 use super::outline::Outlines;
 use super::owned::OwnedBatch;
 use super::scalar::Timestamp;
-use super::{map, positional, structure};
+use super::structure::{self, Seen};
+use super::{map, positional};
 
 /// A decoded payload. Borrows it; nothing is copied, and events are read as they are iterated over.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +23,7 @@ pub(crate) struct BatchHead {
     rank: Option<i128>,
     events_at: usize,
     events: u32,
+    seen: Seen,
 }
 
 impl<'a> Batch<'a> {
@@ -36,8 +38,8 @@ impl<'a> Batch<'a> {
     ///
     /// The payload's structure is broken, or it is no batch. Then no event of it can be trusted.
     pub fn parse(payload: &'a [u8]) -> Result<Batch<'a>, DecodeError> {
-        structure::check(payload, 0)?;
-        let head = BatchHead::read(payload)?;
+        let seen = structure::check(payload, 0)?;
+        let head = BatchHead::read(payload, seen)?;
         Ok(Batch { payload, head })
     }
 
@@ -69,7 +71,12 @@ impl<'a> Batch<'a> {
 
     /// The events in order, each for itself: a bad one is an error in its place and costs its siblings nothing.
     pub fn events(&self) -> Events<'a> {
-        Events { cursor: Cursor::new(self.payload, self.head.events_at), left: self.head.events }
+        Events {
+            cursor: Cursor::new(self.payload, self.head.events_at),
+            left: self.head.events,
+            seen: self.head.seen,
+            next_run: 0,
+        }
     }
 
     /// The events in outline: what happened, to which hashes, on which medium. Token ids and all else are stepped over,
@@ -120,16 +127,16 @@ impl<'a> IntoIterator for &Batch<'a> {
 }
 
 impl BatchHead {
-    fn read(payload: &[u8]) -> Result<BatchHead, Fault> {
+    fn read(payload: &[u8], seen: Seen) -> Result<BatchHead, Fault> {
         let mut cursor = Cursor::new(payload, 0);
         let mut timestamp = None;
         let mut rank = None;
         let mut events = None;
-        let mut field = |name: Option<&'static str>, cursor: &mut Cursor<'_>| {
+        let mut field = |name: Option<&'static str>, child: usize, cursor: &mut Cursor<'_>| {
             let start = cursor.pos();
             let outcome: Read<()> = match name {
                 Some("ts") => Timestamp::parse(cursor).map(|value| timestamp = Some(value)),
-                Some("events") => read_events(cursor).map(|value| events = Some(value)),
+                Some("events") => read_events(cursor, seen.ends.get(child)).map(|value| events = Some(value)),
                 Some(_) => cursor.optional(Cursor::integer).map(|value| rank = value),
                 None => cursor.skip(),
             };
@@ -139,13 +146,13 @@ impl BatchHead {
         match cursor.head() {
             Ok(Head::Array(len)) => {
                 for place in 0..len as usize {
-                    field(NAMES.get(place).copied(), &mut cursor)?;
+                    field(NAMES.get(place).copied(), place, &mut cursor)?;
                 }
             }
             Ok(Head::Map(len)) => {
-                for _ in 0..len {
+                for pair in 0..len as usize {
                     let Some(key) = map::key(&mut cursor)? else { continue };
-                    field(NAMES.into_iter().find(|name| name.as_bytes() == key), &mut cursor)?;
+                    field(NAMES.into_iter().find(|name| name.as_bytes() == key), 2 * pair + 1, &mut cursor)?;
                 }
             }
             Ok(_) => return Err(Fault::at(ErrorClass::WrongType, 0)),
@@ -154,15 +161,18 @@ impl BatchHead {
         let missing = |name| Fault::in_field(ErrorClass::MissingField, name, cursor.pos());
         let timestamp = timestamp.ok_or(missing("ts"))?;
         let (events_at, events) = events.ok_or(missing("events"))?;
-        Ok(BatchHead { timestamp, rank, events_at, events })
+        Ok(BatchHead { timestamp, rank, events_at, events, seen })
     }
 }
 
-/// Where the events begin, and how many they are; past all of them.
-fn read_events(cursor: &mut Cursor<'_>) -> Read<(usize, u32)> {
+/// Where the events begin, and how many they are; past all of them, whose end the structural pass may have seen.
+fn read_events(cursor: &mut Cursor<'_>, end: Option<&usize>) -> Read<(usize, u32)> {
     let len = cursor.array()?;
     let start = cursor.pos();
-    cursor.skip_many(u64::from(len))?;
+    match end {
+        Some(end) => cursor.seek(*end),
+        None => cursor.skip_many(u64::from(len))?,
+    }
     Ok((start, len))
 }
 
@@ -171,6 +181,8 @@ fn read_events(cursor: &mut Cursor<'_>) -> Read<(usize, u32)> {
 pub struct Events<'a> {
     cursor: Cursor<'a>,
     left: u32,
+    seen: Seen,
+    next_run: usize,
 }
 
 impl<'a> Iterator for Events<'a> {
@@ -180,6 +192,7 @@ impl<'a> Iterator for Events<'a> {
     fn next(&mut self) -> Option<Self::Item> {
         self.left = self.left.checked_sub(1)?;
         let start = self.cursor.pos();
+        self.cursor.expect_run(self.seen.run_from(start, &mut self.next_run));
         Some(read_event(&mut self.cursor).map_err(|fault| {
             pass_over(&mut self.cursor, start);
             EventError(fault)

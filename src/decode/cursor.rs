@@ -3,6 +3,8 @@
 use rmp::Marker;
 
 use super::error::ErrorClass;
+use super::ints::{AHEAD, RUN, decode_run, skip_run};
+use super::text;
 
 /// Size in bytes, marker included, of every value whose marker alone tells it; 0 for the rest.
 pub(super) const FIXED_SIZE: [u8; 256] = {
@@ -45,19 +47,33 @@ pub(super) enum Head<'a> {
     Map(u32),
 }
 
+/// What a cursor has just moved past.
+#[derive(Clone, Copy)]
+pub(super) struct Entered {
+    /// Whether it was a container's header and not a leaf.
+    pub(super) container: bool,
+    /// How many values are next because of it.
+    pub(super) children: u64,
+    /// Whether these may well be a run of integers.
+    pub(super) may_run: bool,
+}
+
 /// Reads forward through `data`. Every reading either moves past one value or leaves the position undefined and
 /// says why; nothing is taken on the word of a length.
 #[derive(Clone, Copy, Debug)]
 pub struct Cursor<'a> {
     data: &'a [u8],
     pos: usize,
+    /// A stretch further on that the structural pass saw to be a whole array's elements, all of them integers of 32 bits
+    /// at most; none if its beginning is 0.
+    run: (usize, usize),
 }
 
 pub type Read<T> = Result<T, ErrorClass>;
 
 impl<'a> Cursor<'a> {
     pub(super) const fn new(data: &'a [u8], pos: usize) -> Self {
-        Cursor { data, pos }
+        Cursor { data, pos, run: (0, 0) }
     }
 
     pub(super) const fn pos(&self) -> usize {
@@ -66,6 +82,11 @@ impl<'a> Cursor<'a> {
 
     pub(super) const fn seek(&mut self, pos: usize) {
         self.pos = pos;
+    }
+
+    /// Tells of a run further on.
+    pub(super) const fn expect_run(&mut self, run: (usize, usize)) {
+        self.run = run;
     }
 
     pub(super) const fn data(&self) -> &'a [u8] {
@@ -187,20 +208,46 @@ impl<'a> Cursor<'a> {
                     return Err(ErrorClass::Truncated);
                 }
             } else {
-                left += self.enter()?.unwrap_or(0);
+                let Entered { children, may_run, .. } = self.enter()?;
+                left += children;
+                if may_run {
+                    (self.pos, left) = skip_run(self.data, self.pos, left);
+                }
             }
         }
         Ok(())
     }
 
-    /// Moves past a leaf (`None`) or past the header of a container: the number of values that are its children.
+    /// Moves past the integers of 32 bits at most that a run begins with; how many of `len` are left.
+    pub(super) fn skip_uints32(&mut self, len: u32) -> u32 {
+        if len < RUN {
+            return len;
+        }
+        if self.run.0 == self.pos {
+            self.pos = self.run.1;
+            return 0;
+        }
+        let (pos, left) = skip_run(self.data, self.pos, u64::from(len));
+        self.pos = pos;
+        left as u32
+    }
+
+    /// Moves past a leaf, or past the header of a container.
     #[inline]
-    pub(super) fn enter(&mut self) -> Read<Option<u64>> {
+    pub(super) fn enter(&mut self) -> Read<Entered> {
         Ok(match self.head()? {
-            Head::Array(len) => Some(u64::from(len)),
-            Head::Map(len) => Some(2 * u64::from(len)),
-            _ => None,
+            Head::Array(len) => Entered { container: true, children: u64::from(len), may_run: len >= RUN },
+            Head::Map(len) => Entered { container: true, children: 2 * u64::from(len), may_run: false },
+            _ => Entered { container: false, children: 0, may_run: false },
         })
+    }
+
+    /// Reads integers of 32 bits at most into `values`, as long as nothing else comes; how many.
+    #[inline(always)]
+    pub(super) fn uints32(&mut self, values: &mut [u32; AHEAD], wanted: usize) -> usize {
+        let (count, bytes) = decode_run(self.data.get(self.pos..).unwrap_or_default(), values, wanted);
+        self.pos += bytes;
+        count
     }
 
     /// Length of the array that must be next.
@@ -233,10 +280,22 @@ impl<'a> Cursor<'a> {
     /// Text.
     #[inline]
     pub(super) fn text(&mut self) -> Read<&'a str> {
-        match self.head()? {
-            Head::Str(bytes) => std::str::from_utf8(bytes).map_err(|_| ErrorClass::InvalidUtf8),
-            _ => Err(ErrorClass::WrongType),
-        }
+        let bytes = match Marker::from_u8(self.peek()?) {
+            Marker::FixStr(len) => {
+                self.pos += 1;
+                self.bytes(usize::from(len))?
+            }
+            Marker::Str8 => {
+                self.pos += 1;
+                let len = self.len8()?;
+                self.bytes(len)?
+            }
+            _ => match self.head()? {
+                Head::Str(bytes) => bytes,
+                _ => return Err(ErrorClass::WrongType),
+            },
+        };
+        text::from_bytes(bytes)
     }
 
     /// An unsigned integer of 64 bits.

@@ -6,6 +6,7 @@ use super::event::{Additions, Cleared, Envelope, Event, EventKind, Removed, Stor
 use super::hash::BlockHash;
 use super::list::List;
 use super::mm::BlockMmInfos;
+use super::names::Field;
 use super::scalar::{CacheKind, MediumName, Timestamp};
 use super::tokens::TokenIds;
 use super::value::ExtraKeys;
@@ -70,69 +71,69 @@ pub(super) struct Fields<'a> {
     pub(super) envelope: Envelope<'a>,
 }
 
-/// What came of offering a key to [`Fields::read`].
+/// What came of offering a value to [`Fields::read`].
 pub(super) enum Offer {
-    /// The key is known; the value went into its field, or is at fault.
-    Known(Applies, Read<()>),
-    /// Not a key of any event. The value is untouched.
-    Unknown,
+    /// The value went into its field, or is at fault.
+    Value(Applies, Read<()>),
+    /// The key is a tag's. The value is untouched.
+    Tag,
 }
 
 impl<'a> Fields<'a> {
-    /// Reads the value at `cursor` into the field called `key`. The fields are read whatever the tag will turn out to
+    /// Reads the value at `cursor` into the field called `name`. The fields are read whatever the tag will turn out to
     /// be, so that one walk is enough for keys in any order.
     #[inline(always)]
-    pub(super) fn read(&mut self, key: &[u8], cursor: &mut Cursor<'a>) -> Offer {
+    pub(super) fn read(&mut self, name: Field, cursor: &mut Cursor<'a>) -> Offer {
         let envelope = &mut self.envelope;
         let additions = &mut self.additions;
         macro_rules! field {
             ($applies:ident, $slot:expr, $read:expr) => {
-                Offer::Known(Applies::$applies, cursor.optional($read).map(|value| $slot = value))
+                Offer::Value(Applies::$applies, cursor.optional($read).map(|value| $slot = value))
             };
         }
-        match key {
-            b"event_id" => field!(TO_ENVELOPE, envelope.event_id, Cursor::uint),
-            b"timestamp" => field!(TO_ENVELOPE, envelope.timestamp, Timestamp::parse),
-            b"model_name" => field!(TO_ENVELOPE, envelope.model_name, Cursor::text),
-            b"additional_salt" => field!(TO_ENVELOPE, envelope.additional_salt, Cursor::text),
-            b"tenant_id" => field!(TO_ENVELOPE, envelope.tenant_id, Cursor::text),
-            b"backend_id" => field!(TO_ENVELOPE, envelope.backend_id, Cursor::text),
-            b"dp_rank" => field!(TO_ENVELOPE, envelope.dp_rank, Cursor::integer),
-            b"group_id" => field!(TO_ENVELOPE, envelope.group_id, Cursor::text),
-            b"object_key" => field!(TO_ENVELOPE, envelope.object_key, Cursor::text),
-            b"seq_hashes" => Offer::Known(
+        match name {
+            Field::EventId => field!(TO_ENVELOPE, envelope.event_id, Cursor::uint),
+            Field::Timestamp => field!(TO_ENVELOPE, envelope.timestamp, Timestamp::parse),
+            Field::ModelName => field!(TO_ENVELOPE, envelope.model_name, Cursor::text),
+            Field::AdditionalSalt => field!(TO_ENVELOPE, envelope.additional_salt, Cursor::text),
+            Field::TenantId => field!(TO_ENVELOPE, envelope.tenant_id, Cursor::text),
+            Field::BackendId => field!(TO_ENVELOPE, envelope.backend_id, Cursor::text),
+            Field::DpRank => field!(TO_ENVELOPE, envelope.dp_rank, Cursor::integer),
+            Field::GroupId => field!(TO_ENVELOPE, envelope.group_id, Cursor::text),
+            Field::ObjectKey => field!(TO_ENVELOPE, envelope.object_key, Cursor::text),
+            Field::SeqHashes => Offer::Value(
                 Applies::TO_ENVELOPE,
                 cursor.optional(List::read).map(|value| envelope.seq_hashes = value.unwrap_or_default()),
             ),
-            b"base_block_idx" => field!(TO_ENVELOPE, envelope.base_block_idx, Cursor::uint),
-            b"parent_hash" => field!(TO_ENVELOPE, envelope.parent_hash, BlockHash::parse),
-            b"block_hashes" => Offer::Known(
+            Field::BaseBlockIdx => field!(TO_ENVELOPE, envelope.base_block_idx, Cursor::uint),
+            Field::ParentHash => field!(TO_ENVELOPE, envelope.parent_hash, BlockHash::parse),
+            Field::BlockHashes => Offer::Value(
                 Applies::TO_BLOCKS,
                 cursor.optional(List::read).map(|value| self.block_hashes = Some(value)),
             ),
-            b"parent_block_hash" => field!(TO_STORED, self.parent_block_hash, BlockHash::parse),
-            b"token_ids" => Offer::Known(
+            Field::ParentBlockHash => field!(TO_STORED, self.parent_block_hash, BlockHash::parse),
+            Field::TokenIds => Offer::Value(
                 Applies::TO_STORED,
                 cursor.optional(TokenIds::read).map(|value| self.token_ids = Some(value)),
             ),
-            b"block_size" => Offer::Known(
+            Field::BlockSize => Offer::Value(
                 Applies::TO_STORED_OR_ENVELOPE,
                 cursor.optional(Cursor::uint32).map(|value| self.block_size = Some(value)),
             ),
-            b"lora_id" => field!(TO_STORED, self.lora_id, Cursor::uint),
-            b"lora_name" => field!(TO_STORED_OR_ENVELOPE, self.lora_name, Cursor::text),
-            b"medium" => field!(TO_BLOCKS_OR_ENVELOPE, self.medium, medium),
-            b"extra_keys" => field!(TO_STORED, self.extra_keys, List::read),
-            b"block_mm_infos" => field!(TO_STORED, self.block_mm_infos, List::read),
-            b"group_idx" => field!(TO_BLOCKS, self.group_idx, Cursor::uint32),
-            b"kv_cache_spec_kind" => field!(TO_BLOCKS, self.kind, kind),
-            b"kv_cache_spec_sliding_window" => field!(TO_BLOCKS, self.window, Cursor::uint32),
-            b"cache_salt" => field!(TO_ALL, additions.cache_salt, Cursor::text),
-            b"session_id" => field!(TO_ALL, additions.session_id, Cursor::text),
-            b"locality" => field!(TO_ALL, additions.locality, Cursor::text),
-            b"ownership" => field!(TO_ALL, additions.ownership, Cursor::text),
-            b"source_kind" => field!(TO_ALL, additions.source_kind, Cursor::text),
-            _ => Offer::Unknown,
+            Field::LoraId => field!(TO_STORED, self.lora_id, Cursor::uint),
+            Field::LoraName => field!(TO_STORED_OR_ENVELOPE, self.lora_name, Cursor::text),
+            Field::Medium => field!(TO_BLOCKS_OR_ENVELOPE, self.medium, medium),
+            Field::ExtraKeys => field!(TO_STORED, self.extra_keys, List::read),
+            Field::BlockMmInfos => field!(TO_STORED, self.block_mm_infos, List::read),
+            Field::GroupIdx => field!(TO_BLOCKS, self.group_idx, Cursor::uint32),
+            Field::CacheKind => field!(TO_BLOCKS, self.kind, kind),
+            Field::SlidingWindow => field!(TO_BLOCKS, self.window, Cursor::uint32),
+            Field::CacheSalt => field!(TO_ALL, additions.cache_salt, Cursor::text),
+            Field::SessionId => field!(TO_ALL, additions.session_id, Cursor::text),
+            Field::Locality => field!(TO_ALL, additions.locality, Cursor::text),
+            Field::Ownership => field!(TO_ALL, additions.ownership, Cursor::text),
+            Field::SourceKind => field!(TO_ALL, additions.source_kind, Cursor::text),
+            Field::Type | Field::EventType => Offer::Tag,
         }
     }
 
@@ -201,42 +202,4 @@ pub(super) fn medium<'a>(cursor: &mut Cursor<'a>) -> Read<MediumName<'a>> {
 
 pub(super) fn kind<'a>(cursor: &mut Cursor<'a>) -> Read<CacheKind<'a>> {
     cursor.text().map(CacheKind::from_wire)
-}
-
-/// The names above, for errors.
-pub(super) const NAMES: [&str; 29] = [
-    "event_id",
-    "timestamp",
-    "model_name",
-    "additional_salt",
-    "tenant_id",
-    "backend_id",
-    "dp_rank",
-    "group_id",
-    "object_key",
-    "seq_hashes",
-    "base_block_idx",
-    "parent_hash",
-    "block_hashes",
-    "parent_block_hash",
-    "token_ids",
-    "block_size",
-    "lora_id",
-    "lora_name",
-    "medium",
-    "extra_keys",
-    "block_mm_infos",
-    "group_idx",
-    "kv_cache_spec_kind",
-    "kv_cache_spec_sliding_window",
-    "cache_salt",
-    "session_id",
-    "locality",
-    "ownership",
-    "source_kind",
-];
-
-#[cold]
-pub(super) fn name_of(key: &[u8]) -> Option<&'static str> {
-    NAMES.into_iter().find(|name| name.as_bytes() == key)
 }

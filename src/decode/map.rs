@@ -3,7 +3,8 @@
 use super::cursor::Cursor;
 use super::error::{ErrorClass, Fault};
 use super::event::{Event, EventKind};
-use super::fields::{Fields, Offer, Shape, name_of};
+use super::fields::{Fields, Offer, Shape};
+use super::names::Field;
 
 /// What `type` and `event_type` have said so far.
 #[derive(Clone, Copy, Default)]
@@ -13,15 +14,14 @@ pub(super) struct Tags {
 }
 
 impl Tags {
-    /// Reads the value at `cursor` if `key` is one of the two tags; whether it was.
+    /// Reads the value at `cursor` as the tag called `name`.
     #[inline(always)]
-    pub(super) fn read(&mut self, key: &[u8], cursor: &mut Cursor<'_>) -> Result<bool, Fault> {
-        match key {
-            b"type" => self.by_type = Some(tag(cursor, "type", EventKind::from_tag)?),
-            b"event_type" => self.by_event_type = Some(tag(cursor, "event_type", EventKind::from_event_type)?),
-            _ => return Ok(false),
+    pub(super) fn read(&mut self, name: Field, cursor: &mut Cursor<'_>) -> Result<(), Fault> {
+        match name {
+            Field::Type => self.by_type = Some(tag(cursor, "type", EventKind::from_tag)?),
+            _ => self.by_event_type = Some(tag(cursor, "event_type", EventKind::from_event_type)?),
         }
-        Ok(true)
+        Ok(())
     }
 
     /// What the event is, now that all of it was seen.
@@ -59,18 +59,18 @@ pub(super) fn read<'a>(cursor: &mut Cursor<'a>, len: u32) -> Result<Event<'a>, F
     for _ in 0..len {
         let Some(key) = key(cursor)? else { continue };
         let value = cursor.pos();
-        match fields.read(key, cursor) {
-            Offer::Known(_, Ok(())) => {}
-            Offer::Known(_, Err(_)) => {
+        let Some(name) = Field::of(key) else {
+            skip(cursor)?;
+            continue;
+        };
+        match fields.read(name, cursor) {
+            Offer::Value(_, Ok(())) => {}
+            Offer::Value(_, Err(_)) => {
                 doubtful = true;
                 cursor.seek(value);
                 skip(cursor)?;
             }
-            Offer::Unknown => {
-                if !tags.read(key, cursor)? {
-                    skip(cursor)?;
-                }
-            }
+            Offer::Tag => tags.read(name, cursor)?,
         }
     }
     let shape = tags.shape(cursor.pos())?;
@@ -91,19 +91,20 @@ fn first_fault(mut cursor: Cursor<'_>, len: u32, shape: Shape) -> Result<(), Fau
     for _ in 0..len {
         let Some(key) = key(&mut cursor)? else { continue };
         let value = cursor.pos();
-        let Offer::Known(applies, outcome) = fields.read(key, &mut cursor) else {
+        let Some(name) = Field::of(key) else {
             skip(&mut cursor)?;
             continue;
         };
-        if !applies.to(shape) {
-            cursor.seek(value);
-            skip(&mut cursor)?;
-            continue;
-        }
-        let nil_hashes = key == b"block_hashes" && matches!(fields.block_hashes, Some(None)) && !shape.envelope;
-        let outcome = if nil_hashes { Err(ErrorClass::WrongType) } else { outcome };
-        if let Err(class) = outcome {
-            return Err(Fault { class, field: name_of(key), offset: value });
+        match fields.read(name, &mut cursor) {
+            Offer::Value(applies, outcome) if applies.to(shape) => {
+                let is_nil_hashes = name == Field::BlockHashes && matches!(fields.block_hashes, Some(None));
+                let outcome = if is_nil_hashes && !shape.envelope { Err(ErrorClass::WrongType) } else { outcome };
+                outcome.map_err(|class| Fault::in_field(class, name.as_str(), value))?;
+            }
+            _ => {
+                cursor.seek(value);
+                skip(&mut cursor)?;
+            }
         }
     }
     Ok(())

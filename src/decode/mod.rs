@@ -49,10 +49,13 @@ mod cursor;
 mod error;
 mod event;
 mod fields;
+mod frames;
 mod hash;
+mod ints;
 mod list;
 mod map;
 mod mm;
+mod names;
 mod outline;
 mod owned;
 mod positional;
@@ -60,12 +63,14 @@ mod scalar;
 #[cfg(feature = "serde")]
 mod ser;
 mod structure;
+mod text;
 mod tokens;
 mod value;
 
 pub use batch::{Batch, Events};
 pub use error::{DecodeError, ErrorClass, EventError};
 pub use event::{Additions, Cleared, Envelope, Event, EventKind, Removed, Stored};
+pub use frames::{FrameError, Frames};
 pub use hash::BlockHash;
 pub use list::{Element, List, ListIter};
 pub use mm::{BlockMmInfos, MmInfo, MmObject};
@@ -78,7 +83,8 @@ pub use value::{ExtraKeys, Value};
 
 /// Whether bytes are one well-formed value that a decoder takes.
 pub(crate) fn check_structure(bytes: &[u8]) -> Result<(), DecodeError> {
-    Ok(structure::check(bytes, 0)?)
+    structure::check(bytes, 0)?;
+    Ok(())
 }
 
 #[cfg(feature = "zmq")]

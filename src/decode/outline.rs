@@ -7,6 +7,7 @@ use super::event::EventKind;
 use super::hash::BlockHash;
 use super::list::List;
 use super::map::{self, Tags, skip};
+use super::names::Field;
 use super::scalar::MediumName;
 
 /// What happened, to which hashes, on which medium: enough to keep an index of block hashes.
@@ -79,15 +80,15 @@ fn read_map<'a>(cursor: &mut Cursor<'a>, len: u32) -> Result<Outline<'a>, Fault>
     for _ in 0..len {
         let Some(key) = map::key(cursor)? else { continue };
         let value = *cursor;
-        match key {
-            b"block_hashes" => hashes_at = Some(value),
-            b"medium" => medium_at = Some(value),
-            b"event_id" => id_at = Some(value),
-            _ => {
-                if tags.read(key, cursor)? {
-                    continue;
-                }
+        match Field::of(key) {
+            Some(Field::BlockHashes) => hashes_at = Some(value),
+            Some(Field::Medium) => medium_at = Some(value),
+            Some(Field::EventId) => id_at = Some(value),
+            Some(name @ (Field::Type | Field::EventType)) => {
+                tags.read(name, cursor)?;
+                continue;
             }
+            _ => {}
         }
         skip(cursor)?;
     }

@@ -1,24 +1,69 @@
 //! The pass over a whole payload before anything in it is believed.
 
-use super::cursor::{Cursor, FIXED_SIZE};
+use super::cursor::{Cursor, Entered, FIXED_SIZE};
 use super::error::{ErrorClass, Fault};
+use super::ints::skip_run;
 
 /// How many containers may stand inside one another, the outermost counting as 1.
 pub const MAX_DEPTH: usize = 32;
 
+/// What the pass has seen that spares later readings a pass of their own.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Seen {
+    /// Where the first children of the outermost container end.
+    pub(super) ends: [usize; 8],
+    /// Of the first long arrays of nothing but integers of 32 bits at most: the elements' beginning and end.
+    runs: [(u32, u32); 8],
+    noted: usize,
+}
+
+impl Seen {
+    /// Length in bytes from which a run is worth a note.
+    const NOTE: usize = 128;
+
+    fn note(&mut self, start: usize, end: usize) {
+        let (Ok(from), Ok(to)) = (u32::try_from(start), u32::try_from(end)) else { return };
+        if let Some(run) = self.runs.get_mut(self.noted).filter(|_| end - start >= Self::NOTE) {
+            *run = (from, to);
+            self.noted += 1;
+        }
+    }
+
+    /// The first run that was noted at or behind `pos`; `next` is where to look for it.
+    #[inline]
+    pub(super) fn run_from(&self, pos: usize, next: &mut usize) -> (usize, usize) {
+        while let Some(&(start, end)) = self.runs[..self.noted].get(*next) {
+            if start as usize >= pos {
+                return (start as usize, end as usize);
+            }
+            *next += 1;
+        }
+        (0, 0)
+    }
+}
+
 /// Checks that `data` from `start` to its end is exactly one well-formed msgpack value.
 ///
 /// Loops instead of recursing, remembers at most [`MAX_DEPTH`] counters, and does work in proportion to the bytes.
-pub(super) fn check(data: &[u8], start: usize) -> Result<(), Fault> {
+pub(super) fn check(data: &[u8], start: usize) -> Result<Seen, Fault> {
+    let mut seen = Seen::default();
     if start >= data.len() {
         return Err(Fault::at(ErrorClass::Empty, start));
     }
-    let end = check_value(data, start)?;
-    if end < data.len() { Err(Fault::at(ErrorClass::TrailingBytes, end)) } else { Ok(()) }
+    let (mut pos, root) = enter(data, start)?;
+    for child in 0..root.children {
+        pos = check_child(data, pos, &mut seen)?;
+        if let Some(end) = seen.ends.get_mut(child as usize) {
+            *end = pos;
+        }
+    }
+    if pos < data.len() { Err(Fault::at(ErrorClass::TrailingBytes, pos)) } else { Ok(seen) }
 }
 
-fn check_value(data: &[u8], start: usize) -> Result<usize, Fault> {
-    let mut outer = [0_u64; MAX_DEPTH];
+/// Checks the value at `start`, which stands in one container already; where it ends.
+fn check_child(data: &[u8], start: usize, seen: &mut Seen) -> Result<usize, Fault> {
+    const LEVELS: usize = MAX_DEPTH - 1;
+    let mut outer = [0_u64; LEVELS];
     let mut depth = 0;
     let mut left = 1_u64;
     let mut pos = start;
@@ -34,25 +79,20 @@ fn check_value(data: &[u8], start: usize) -> Result<usize, Fault> {
                 return Err(Fault::at(ErrorClass::Truncated, data.len()));
             }
         } else {
-            let mut cursor = Cursor::new(data, pos);
-            match cursor.enter() {
-                Ok(None) => pos = cursor.pos(),
-                Ok(Some(children)) => {
-                    if depth == MAX_DEPTH {
-                        return Err(Fault::at(ErrorClass::DepthLimit, pos));
-                    }
-                    pos = cursor.pos();
-                    if children > (data.len() - pos) as u64 {
-                        return Err(Fault::at(ErrorClass::Truncated, data.len()));
-                    }
-                    if children > 0 {
-                        outer[depth] = left;
-                        depth += 1;
-                        left = children;
-                    }
-                }
-                Err(class) => {
-                    return Err(Fault::at(class, if class == ErrorClass::Truncated { data.len() } else { pos }));
+            let (behind, entered) = enter(data, pos)?;
+            if entered.container && depth == LEVELS {
+                return Err(Fault::at(ErrorClass::DepthLimit, pos));
+            }
+            if entered.children > 0 {
+                outer[depth] = left;
+                depth += 1;
+                left = entered.children;
+            }
+            pos = behind;
+            if entered.may_run {
+                (pos, left) = skip_run(data, behind, left);
+                if left == 0 {
+                    seen.note(behind, pos);
                 }
             }
         }
@@ -63,5 +103,18 @@ fn check_value(data: &[u8], start: usize) -> Result<usize, Fault> {
             depth -= 1;
             left = outer[depth];
         }
+    }
+}
+
+/// Steps past a leaf or the header of a container; that the children cannot all be there is noticed at once.
+#[inline]
+fn enter(data: &[u8], pos: usize) -> Result<(usize, Entered), Fault> {
+    let mut cursor = Cursor::new(data, pos);
+    let truncated = Fault::at(ErrorClass::Truncated, data.len());
+    match cursor.enter() {
+        Ok(entered) if entered.children > (data.len() - cursor.pos()) as u64 => Err(truncated),
+        Ok(entered) => Ok((cursor.pos(), entered)),
+        Err(ErrorClass::Truncated) => Err(truncated),
+        Err(class) => Err(Fault::at(class, pos)),
     }
 }

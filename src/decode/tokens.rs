@@ -5,6 +5,7 @@ use std::hash::{Hash, Hasher};
 
 use super::cursor::{Cursor, Head, Read};
 use super::error::ErrorClass;
+use super::ints::AHEAD;
 
 /// The token ids of a stored block, still in the payload.
 ///
@@ -59,7 +60,7 @@ impl<'a> TokenIds<'a> {
     #[inline]
     pub fn iter(&self) -> TokenIter<'a> {
         match self.0 {
-            Repr::Wire { len, bytes } => TokenIter(IterRepr::Wire { left: len, cursor: Cursor::new(bytes, 0) }),
+            Repr::Wire { len, bytes } => TokenIter(IterRepr::Wire(Ahead::new(bytes, len))),
             Repr::WirePairs { len, bytes } => {
                 TokenIter(IterRepr::WirePairs { left: len, last: None, cursor: Cursor::new(bytes, 0) })
             }
@@ -86,8 +87,10 @@ impl<'a> TokenIds<'a> {
             }
             return Ok(TokenIds(Repr::WirePairs { len, bytes: cursor.since(start) }));
         }
-        for _ in 0..len {
+        let mut left = cursor.skip_uints32(len);
+        while left > 0 {
             cursor.uint32()?;
+            left -= 1;
         }
         Ok(TokenIds(Repr::Wire { len, bytes: cursor.since(start) }))
     }
@@ -170,11 +173,56 @@ impl fmt::Debug for TokenIds<'_> {
 pub struct TokenIter<'a>(IterRepr<'a>);
 
 #[derive(Clone)]
+#[expect(clippy::large_enum_variant, reason = "boxing what is read ahead would allocate")]
 enum IterRepr<'a> {
-    Wire { left: u32, cursor: Cursor<'a> },
+    Wire(Ahead<'a>),
     WirePairs { left: u32, last: Option<u32>, cursor: Cursor<'a> },
     Slice(std::slice::Iter<'a, u32>),
     Pairs { pairs: std::slice::Iter<'a, (u32, u32)>, last: Option<u32> },
+}
+
+/// Reads plain tokens some at a time.
+#[derive(Clone)]
+struct Ahead<'a> {
+    cursor: Cursor<'a>,
+    /// Tokens still to be read from `cursor`.
+    left: u32,
+    next: u8,
+    end: u8,
+    tokens: [u32; AHEAD],
+}
+
+impl<'a> Ahead<'a> {
+    const fn new(bytes: &'a [u8], left: u32) -> Self {
+        Ahead { cursor: Cursor::new(bytes, 0), left, next: 0, end: 0, tokens: [0; AHEAD] }
+    }
+
+    const fn len(&self) -> usize {
+        self.left as usize + (self.end - self.next) as usize
+    }
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<u32> {
+        if self.next == self.end {
+            self.read_ahead()?;
+        }
+        let token = self.tokens[usize::from(self.next) % AHEAD];
+        self.next += 1;
+        Some(token)
+    }
+
+    #[inline(never)]
+    fn read_ahead(&mut self) -> Option<()> {
+        let mut count = self.cursor.uints32(&mut self.tokens, self.left as usize);
+        if count == 0 {
+            self.left.checked_sub(1)?;
+            self.tokens[0] = self.cursor.uint32().ok()?;
+            count = 1;
+        }
+        self.left -= count as u32;
+        (self.next, self.end) = (0, count as u8);
+        Some(())
+    }
 }
 
 impl Iterator for TokenIter<'_> {
@@ -183,10 +231,7 @@ impl Iterator for TokenIter<'_> {
     #[inline]
     fn next(&mut self) -> Option<u32> {
         match &mut self.0 {
-            IterRepr::Wire { left, cursor } => {
-                *left = left.checked_sub(1)?;
-                cursor.uint32().ok()
-            }
+            IterRepr::Wire(ahead) => ahead.next(),
             IterRepr::WirePairs { left, last, cursor } => {
                 let Some(rest) = left.checked_sub(1) else { return last.take() };
                 *left = rest;
@@ -205,9 +250,27 @@ impl Iterator for TokenIter<'_> {
         }
     }
 
+    #[inline]
+    fn fold<B, F: FnMut(B, u32) -> B>(mut self, init: B, mut f: F) -> B {
+        let mut folded = init;
+        if let IterRepr::Wire(ahead) = &mut self.0 {
+            loop {
+                let tokens = &ahead.tokens[usize::from(ahead.next)..usize::from(ahead.end)];
+                folded = tokens.iter().copied().fold(folded, &mut f);
+                if ahead.read_ahead().is_none() {
+                    return folded;
+                }
+            }
+        }
+        for token in self {
+            folded = f(folded, token);
+        }
+        folded
+    }
+
     fn size_hint(&self) -> (usize, Option<usize>) {
         let left = match &self.0 {
-            IterRepr::Wire { left, .. } => *left as usize,
+            IterRepr::Wire(ahead) => ahead.len(),
             IterRepr::WirePairs { left, last, .. } => *left as usize + usize::from(*left > 0 || last.is_some()),
             IterRepr::Slice(slice) => slice.len(),
             IterRepr::Pairs { pairs, last } => pairs.len() + usize::from(pairs.len() > 0 || last.is_some()),

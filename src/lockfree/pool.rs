@@ -3,14 +3,22 @@
 use super::Call;
 use crate::sync::{ArrayQueue, Counter};
 
-/// A bounded, lock-free, first-in-first-out list of idle buffers.
+/// Buffers that are used again first: few enough that they stay in the caches.
+const HOT: usize = 256;
+
+/// A bounded, lock-free list of idle buffers, in two parts.
+///
+/// What comes back goes to the small hot part, and to the large one only if that is full; so once an overload has passed,
+/// during which every buffer was needed, calls soon use the same few again instead of going round all of them. Both parts
+/// are first-in-first-out, which keeps buffers that were allocated together together; the caches notice that, too.
 ///
 /// It starts empty and grows on demand: a caller that finds nothing makes a buffer, and it comes back here later. At most
 /// `bound` are kept, and none that holds more than `retain` bytes, so one huge key leaves no huge buffer behind.
-/// First-in-first-out keeps buffers that were allocated together together, which the caches notice.
 #[derive(Debug)]
 pub struct Pool<T> {
-    free: ArrayQueue<T>,
+    hot: ArrayQueue<T>,
+    /// Not there if the bound is no more than the hot part.
+    cold: Option<ArrayQueue<T>>,
     retain: usize,
     misses: Counter,
     freed: Counter,
@@ -19,12 +27,25 @@ pub struct Pool<T> {
 impl<T: Call> Pool<T> {
     /// A pool that keeps at most `bound` buffers of at most `retain` bytes each.
     pub fn new(bound: usize, retain: usize) -> Self {
-        Pool { free: ArrayQueue::new(bound), retain, misses: Counter::new(), freed: Counter::new() }
+        let hot = bound.min(HOT);
+        Pool {
+            hot: ArrayQueue::new(hot),
+            cold: (bound > hot).then(|| ArrayQueue::new(bound - hot)),
+            retain,
+            misses: Counter::new(),
+            freed: Counter::new(),
+        }
     }
 
     /// An idle buffer; `None` (counted as a miss) if there is none and the caller has to make one.
+    #[inline]
     pub fn take(&self) -> Option<T> {
-        let buffer = self.free.pop();
+        let buffer = self.hot.pop();
+        if buffer.is_none() { self.take_cold() } else { buffer }
+    }
+
+    fn take_cold(&self) -> Option<T> {
+        let buffer = self.cold.as_ref().and_then(ArrayQueue::pop);
         if buffer.is_none() {
             self.misses.add(1);
         }
@@ -34,11 +55,28 @@ impl<T: Call> Pool<T> {
     /// Gives a buffer back. One over the limits is freed and counted.
     pub fn give(&self, buffer: T) {
         if buffer.footprint() > self.retain {
-            self.freed.add(1);
-        } else if let Err(surplus) = self.free.push(buffer) {
-            self.freed.add(1);
-            drop(surplus);
+            return self.free(buffer);
         }
+        if let Err(buffer) = self.hot.push(buffer) {
+            self.give_cold(buffer);
+        }
+    }
+
+    fn give_cold(&self, buffer: T) {
+        match &self.cold {
+            Some(cold) => {
+                if let Err(surplus) = cold.push(buffer) {
+                    self.free(surplus);
+                }
+            }
+            None => self.free(buffer),
+        }
+    }
+
+    #[cold]
+    fn free(&self, buffer: T) {
+        self.freed.add(1);
+        drop(buffer);
     }
 
     /// Buffers that callers had to make.
@@ -53,6 +91,6 @@ impl<T: Call> Pool<T> {
 
     /// Buffers idle now; stale as soon as it is read.
     pub fn idle(&self) -> usize {
-        self.free.len()
+        self.hot.len() + self.cold.as_ref().map_or(0, ArrayQueue::len)
     }
 }

@@ -21,6 +21,11 @@ impl Live {
         match *self {}
     }
 
+    #[cfg(feature = "capi")]
+    pub(super) fn count_refused(&self, _: u8) {
+        match *self {}
+    }
+
     pub(super) fn begin_sweep(&self, _: &str) -> Option<SweepToken> {
         match *self {}
     }

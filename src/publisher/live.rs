@@ -49,7 +49,7 @@ impl Shared {
 #[derive(Debug)]
 pub(super) struct Live {
     shared: Arc<Shared>,
-    encoder: Encoder,
+    encoder: Arc<Encoder>,
     sweeps: SweepTable,
     emit_object_key: bool,
     max_event_bytes: usize,
@@ -83,7 +83,16 @@ impl Live {
             wait: config.wait_strategy,
             heartbeat: config.heartbeat_interval,
         };
-        let payload = PayloadWriter::new(config.dp_rank);
+        let encoder = Arc::new(Encoder::new(&Context {
+            model_name: &config.model_name,
+            block_size: config.block_size,
+            additional_salt: &config.additional_salt,
+            lora_name: &config.lora_name,
+            backend_id: &config.backend_id,
+            dp_rank: config.dp_rank,
+            legacy: config.emit_legacy_compat,
+        }));
+        let payload = PayloadWriter::new(Arc::clone(&encoder), config.dp_rank);
         let linger = config.linger;
         let (tell, told) = sync_channel(1);
         let thread = std::thread::Builder::new()
@@ -113,15 +122,7 @@ impl Live {
         super::fork::watch(&shared);
         Ok(Live {
             shared,
-            encoder: Encoder::new(&Context {
-                model_name: &config.model_name,
-                block_size: config.block_size,
-                additional_salt: &config.additional_salt,
-                lora_name: &config.lora_name,
-                backend_id: &config.backend_id,
-                dp_rank: config.dp_rank,
-                legacy: config.emit_legacy_compat,
-            }),
+            encoder,
             sweeps: SweepTable::new(),
             emit_object_key: config.emit_object_key,
             max_event_bytes: config.max_event_bytes,
@@ -199,14 +200,19 @@ impl Live {
     }
 
     #[cold]
-    pub(super) fn refuse(&self, refusal: Refusal, events: u8) -> Outcome {
+    fn refuse(&self, refusal: Refusal, events: u8) -> Outcome {
         self.refused.add(events.into());
         Outcome::Refused(refusal)
     }
 
+    #[cfg(feature = "capi")]
+    pub(super) fn count_refused(&self, events: u8) {
+        self.refused.add(events.into());
+    }
+
     #[inline]
     fn encode(&self, call: &EncodedCall<'_>) -> Frame {
-        let mut frame = self.shared.pipe.take_buffer().unwrap_or_else(|| Frame::with_room(call.len()));
+        let mut frame = self.shared.pipe.take_buffer().unwrap_or_else(|| Frame::with_room(call.room()));
         call.write(&mut frame);
         frame
     }

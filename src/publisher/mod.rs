@@ -203,12 +203,22 @@ impl Publisher {
         }
     }
 
+    /// One call: `removed` from some media, then `stored` on others.
     #[inline]
-    fn object_call(&self, object: &Object<'_>, removed: MediaSet, stored: MediaSet) -> Outcome {
+    pub(crate) fn object_call(&self, object: &Object<'_>, removed: MediaSet, stored: MediaSet) -> Outcome {
         match &self.live {
             Some(live) => live.object_call(object, removed, stored),
             None => Outcome::Disabled,
         }
+    }
+
+    /// Counts events that were refused before they could become a call; false if disabled.
+    #[cfg(feature = "capi")]
+    pub(crate) fn count_refused(&self, events: u8) -> bool {
+        if let Some(live) = &self.live {
+            live.count_refused(events);
+        }
+        self.is_enabled()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Publisher, SweepToken};
 use crate::event::{Before, Object, Outcome, tenant_or_default};
+use crate::sync::Flag;
 
 /// A remove-all sweep over one tenant, which decides for itself whether it may end in `cleared`.
 ///
@@ -11,6 +12,8 @@ use crate::event::{Before, Object, Outcome, tenant_or_default};
 /// none was skipped, and no `stored` of the tenant was published meanwhile, which the `cleared` would wipe from every
 /// view. The removals are sent as they come, so without a `cleared` all has been said as well.
 ///
+/// Threads that share the shards out between them share the sweep by reference, and one finishes it when all are done.
+///
 /// A sweep that is dropped unfinished sends no `cleared`. Two sweeps of one tenant do not know of each other.
 #[derive(Debug)]
 #[must_use = "a sweep that is dropped sends no `cleared`; call `finish`"]
@@ -18,8 +21,8 @@ pub struct Sweep<'p> {
     publisher: &'p Publisher,
     tenant: Box<str>,
     token: Option<SweepToken>,
-    removed_any: bool,
-    skipped_any: bool,
+    removed_any: Flag,
+    skipped_any: Flag,
 }
 
 /// How a sweep ended.
@@ -40,32 +43,37 @@ impl<'p> Sweep<'p> {
     pub(super) fn begin(publisher: &'p Publisher, tenant: &str) -> Self {
         let token = publisher.live.as_ref().and_then(|live| live.begin_sweep(tenant));
         let tenant = tenant_or_default(tenant).into();
-        Sweep { publisher, tenant, token, removed_any: false, skipped_any: false }
+        Sweep { publisher, tenant, token, removed_any: Flag::new(), skipped_any: Flag::new() }
     }
 
     /// An object was removed: sends `removed` for every medium it was readable on. A removal that is suppressed for want
     /// of a key, or that was readable nowhere, counts as one all the same.
     ///
     /// An object of another tenant is published, and counts for nothing here.
-    pub fn removed(&mut self, object: &Object<'_>, before: Before) -> Outcome {
-        if tenant_or_default(object.tenant) == &*self.tenant {
-            self.removed_any = true;
-        }
+    pub fn removed(&self, object: &Object<'_>, before: Before) -> Outcome {
+        self.count_removed(object.tenant);
         self.publisher.removed(object, before)
+    }
+
+    /// Something of `tenant` was removed.
+    pub(crate) fn count_removed(&self, tenant: &str) {
+        if tenant_or_default(tenant) == &*self.tenant {
+            self.removed_any.raise();
+        }
     }
 
     /// An object was left where it is, for whatever reason: leased, a replica incomplete, a task pending, an oplog slot or
     /// append that failed.
-    pub fn skipped(&mut self) {
-        self.skipped_any = true;
+    pub fn skipped(&self) {
+        self.skipped_any.raise();
     }
 
     /// Ends the sweep, with a `cleared` if one is due.
     pub fn finish(mut self) -> SweepOutcome {
-        if self.skipped_any {
+        if self.skipped_any.is_up() {
             return SweepOutcome::Skipped;
         }
-        if !self.removed_any {
+        if !self.removed_any.is_up() {
             return SweepOutcome::NothingRemoved;
         }
         let Some(live) = &self.publisher.live else { return SweepOutcome::Cleared(Outcome::Disabled) };

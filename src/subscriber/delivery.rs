@@ -25,7 +25,10 @@ impl Source {
 }
 
 /// One thing a subscriber has to tell. They come in order: what a message shows is told right before the message.
+///
+/// Messages are most of them, so they are not boxed for the sake of the rest.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant)]
 pub enum Delivery {
     /// A start, gap, restart or duplicate, shown by the message numbered `sequence`, which comes next, if it is delivered
     /// (readable, and no duplicate unless asked for).

@@ -5,42 +5,88 @@
 //! '------------ fixed width -------'----- template ----------'        '------ template -------'       '- template'     'template
 //! ```
 //!
-//! `event_id` and `timestamp` are written as zeros of full width; the sender fills them in.
+//! A call encodes TENANT, GROUP and KEY, once even if it has two events, and says which templates go around them. The
+//! sender, which has to copy all of it into the message in any case, copies the templates from where they are instead of
+//! from the frame: a frame is less than half as long as its events, and it is the one thing here that is never in the
+//! caches. `event_id` and `timestamp` are zeros of full width in the template; the sender fills them in.
 
 use super::frame::{Frame, PREFIX_LEN};
 use crate::event::{MediaSet, Medium, Object, tenant_or_default};
+use rmp::Marker;
 use rmp::encode as msgpack;
 
 /// What is the same in every event of a publisher.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Context<'a> {
-    pub(crate) model_name: &'a str,
-    pub(crate) block_size: u32,
-    pub(crate) additional_salt: &'a str,
-    pub(crate) lora_name: &'a str,
-    pub(crate) backend_id: &'a str,
-    pub(crate) dp_rank: u32,
-    pub(crate) legacy: bool,
+pub struct Context<'a> {
+    /// `model_name`, nil if empty.
+    pub model_name: &'a str,
+    /// `block_size`, nil if 0.
+    pub block_size: u32,
+    /// `additional_salt`, nil if empty.
+    pub additional_salt: &'a str,
+    /// `lora_name`, nil if empty.
+    pub lora_name: &'a str,
+    /// `backend_id`.
+    pub backend_id: &'a str,
+    /// `dp_rank`.
+    pub dp_rank: u32,
+    /// Whether the pre-RFC names are there as well.
+    pub legacy: bool,
 }
 
 /// One kind of event on one medium, cut where the tenant, the group and the key go in.
 #[derive(Debug)]
-struct Template {
-    until_tenant: Box<[u8]>,
-    until_group: Box<[u8]>,
-    until_key: Box<[u8]>,
-    rest: Box<[u8]>,
+pub(crate) struct Template {
+    pub(crate) until_tenant: Box<[u8]>,
+    pub(crate) until_group: Box<[u8]>,
+    pub(crate) until_key: Box<[u8]>,
+    pub(crate) rest: Box<[u8]>,
+    /// All of it, bytes.
+    len: usize,
 }
 
 /// Encodes events for one publisher.
 #[derive(Debug)]
 pub struct Encoder {
-    stored: [Template; 2],
-    removed: [Template; 2],
-    cleared: Template,
+    templates: [Template; 5],
 }
 
-/// One event of a call.
+/// The templates of a call's events, by number, in the order in which the events go: `removed` before `stored`, `cpu`
+/// before `disk`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Plan {
+    pub(crate) first: u8,
+    /// [`NONE`] if there is one event.
+    pub(crate) second: u8,
+}
+
+/// Where the `cleared` template is; before it are `removed` and `stored`, on `cpu` and `disk`.
+const CLEARED: u8 = 4;
+/// No template.
+pub(crate) const NONE: u8 = u8::MAX;
+
+/// By the media removed from (the low two bits) and stored on.
+const PLANS: [Plan; 16] = {
+    let mut plans = [Plan { first: NONE, second: NONE }; 16];
+    let mut media = 0;
+    while media < 16 {
+        let mut template = 0;
+        while template < 4 {
+            if media & (1 << template) != 0 {
+                if plans[media].first == NONE {
+                    plans[media].first = template;
+                } else if plans[media].second == NONE {
+                    plans[media].second = template;
+                }
+            }
+            template += 1;
+        }
+        media += 1;
+    }
+    plans
+};
+
+/// One kind of event.
 #[derive(Clone, Copy)]
 enum Kind {
     Stored,
@@ -49,71 +95,90 @@ enum Kind {
 }
 
 impl Encoder {
-    pub(crate) fn new(context: &Context<'_>) -> Self {
-        let both = |kind| Medium::ALL.map(|medium| Template::new(context, kind, Some(medium)));
+    /// An encoder for events that have all of `context` in common.
+    pub fn new(context: &Context<'_>) -> Self {
+        let of = |kind, medium| Template::new(context, kind, medium);
+        let [cpu, disk] = Medium::ALL.map(Some);
         Encoder {
-            stored: both(Kind::Stored),
-            removed: both(Kind::Removed),
-            cleared: Template::new(context, Kind::Cleared, None),
+            templates: [
+                of(Kind::Removed, cpu),
+                of(Kind::Removed, disk),
+                of(Kind::Stored, cpu),
+                of(Kind::Stored, disk),
+                of(Kind::Cleared, None),
+            ],
         }
     }
 
-    /// The events of a call about `object`: `removed` before `stored`, `cpu` before `disk`.
-    pub(crate) fn object_call<'a>(
-        &'a self,
-        object: &Object<'a>,
-        removed: MediaSet,
-        stored: MediaSet,
-    ) -> EncodedCall<'a> {
-        let of = |templates: &'a [Template; 2], media: MediaSet| {
-            let pick = |at: usize| media.contains(Medium::ALL[at]).then(|| &templates[at]);
-            [pick(0), pick(1)]
-        };
-        let [a, b] = of(&self.removed, removed);
-        let [c, d] = of(&self.stored, stored);
-        let mut chosen = [a, b, c, d].into_iter().flatten();
-        EncodedCall { templates: [chosen.next(), chosen.next()], object: *object }
+    /// The events of a call about `object`: `removed` before `stored`, `cpu` before `disk`. One or two of them.
+    #[inline]
+    pub fn object_call<'a>(&self, object: &Object<'a>, removed: MediaSet, stored: MediaSet) -> EncodedCall<'a> {
+        let plan = PLANS[usize::from(removed.bits() | stored.bits() << 2) & 15];
+        let (tenant, group) = (tenant_or_default(object.tenant), object.group);
+        let variable = text_len(tenant) + text_or_nil_len(group) + text_len(object.key);
+        self.call(plan, Object { tenant, ..*object }, variable)
     }
 
     /// The one event of a `cleared` call.
-    pub(crate) fn cleared_call<'a>(&'a self, tenant: &'a str) -> EncodedCall<'a> {
-        EncodedCall { templates: [Some(&self.cleared), None], object: Object::new(tenant, "") }
+    pub fn cleared_call<'a>(&self, tenant: &'a str) -> EncodedCall<'a> {
+        let tenant = tenant_or_default(tenant);
+        self.call(Plan { first: CLEARED, second: NONE }, Object::new(tenant, ""), text_len(tenant))
+    }
+
+    #[inline]
+    fn call<'a>(&self, plan: Plan, object: Object<'a>, variable: usize) -> EncodedCall<'a> {
+        let fixed = |at: u8| self.templates.get(usize::from(at)).map_or(0, |template| template.len);
+        let first = variable + fixed(plan.first);
+        let second = if plan.second == NONE { 0 } else { variable + fixed(plan.second) };
+        EncodedCall { plan, object, variable, events: [first, second] }
+    }
+
+    /// The templates of `plan`'s events.
+    #[inline]
+    pub(crate) fn templates(&self, plan: Plan) -> impl Iterator<Item = &Template> {
+        [plan.first, plan.second].into_iter().filter_map(|at| self.templates.get(usize::from(at)))
     }
 }
 
 /// A call that is ready to be written.
-pub(crate) struct EncodedCall<'a> {
-    templates: [Option<&'a Template>; 2],
+#[derive(Debug)]
+pub struct EncodedCall<'a> {
+    plan: Plan,
     object: Object<'a>,
+    /// What goes into the frame, bytes.
+    variable: usize,
+    /// What comes out of the message, bytes of each event.
+    events: [usize; 2],
 }
 
 impl EncodedCall<'_> {
     /// Encoded size of its larger event, bytes.
-    pub(crate) fn largest_event(&self) -> usize {
-        self.sizes().max().unwrap_or(0)
+    #[inline]
+    pub fn largest_event(&self) -> usize {
+        self.events[0].max(self.events[1])
     }
 
-    /// Encoded size of the call, bytes.
-    pub(crate) fn len(&self) -> usize {
-        self.sizes().sum()
+    /// Bytes that it needs in a frame.
+    #[inline]
+    pub fn room(&self) -> usize {
+        self.variable
     }
 
-    /// Writes the events into `frame`.
-    pub(crate) fn write(&self, frame: &mut Frame) {
-        let len = self.len();
-        let buffer = frame.room(len);
-        let mut second = 0;
-        let mut at = 0;
-        for template in self.templates.iter().flatten() {
-            second = at;
-            at += template.write(&mut buffer[at..], &self.object);
+    /// Writes into `frame` what the templates do not have.
+    #[inline]
+    pub fn write(&self, frame: &mut Frame) {
+        let Object { tenant, key, group } = self.object;
+        let mut out = Cursor { out: frame.room(self.variable), at: 0 };
+        out.text(tenant);
+        let group_at = out.at;
+        let mut key_at = group_at;
+        if self.plan.first != CLEARED {
+            out.text_or_nil(group);
+            key_at = out.at;
+            out.text(key);
         }
-        debug_assert_eq!(at, len);
-        frame.set_written(len, second);
-    }
-
-    fn sizes(&self) -> impl Iterator<Item = usize> {
-        self.templates.iter().flatten().map(|template| template.len(&self.object))
+        debug_assert_eq!(out.at, self.variable);
+        frame.set_written(self.plan, [group_at, key_at, self.variable], self.events[0] + self.events[1]);
     }
 }
 
@@ -169,38 +234,18 @@ impl Template {
         }
         let mut until_tenant = until_tenant;
         until_tenant[2] = out.fields;
+        let rest = out.cut();
         Template {
+            len: until_tenant.len() + until_group.len() + until_key.len() + rest.len(),
             until_tenant: until_tenant.into(),
             until_group: until_group.into(),
             until_key: until_key.into(),
-            rest: out.bytes.into(),
+            rest: rest.into(),
         }
-    }
-
-    fn len(&self, object: &Object<'_>) -> usize {
-        let mut len = self.until_tenant.len() + text_len(tenant_or_default(object.tenant)) + self.rest.len();
-        if !self.until_group.is_empty() {
-            len += self.until_group.len() + text_or_nil_len(object.group) + self.until_key.len() + text_len(object.key);
-        }
-        len
-    }
-
-    /// Writes the event to the front of `out`, which has room for it, and returns its length.
-    fn write(&self, out: &mut [u8], object: &Object<'_>) -> usize {
-        let mut out = Cursor { rest: out, written: 0 };
-        out.put(&self.until_tenant);
-        out.text(tenant_or_default(object.tenant));
-        if !self.until_group.is_empty() {
-            out.put(&self.until_group);
-            out.text_or_nil(object.group);
-            out.put(&self.until_key);
-            out.text(object.key);
-        }
-        out.put(&self.rest);
-        out.written
     }
 }
 
+#[inline]
 fn text_len(text: &str) -> usize {
     text.len()
         + match text.len() {
@@ -211,38 +256,52 @@ fn text_len(text: &str) -> usize {
         }
 }
 
+#[inline]
 fn text_or_nil_len(text: &str) -> usize {
     if text.is_empty() { 1 } else { text_len(text) }
 }
 
 /// The hot end: copies into a slice that is known to be large enough.
 struct Cursor<'a> {
-    rest: &'a mut [u8],
-    written: usize,
+    out: &'a mut [u8],
+    at: usize,
 }
 
 impl Cursor<'_> {
     #[inline]
     fn put(&mut self, bytes: &[u8]) {
-        let (head, tail) = std::mem::take(&mut self.rest).split_at_mut(bytes.len());
-        head.copy_from_slice(bytes);
-        self.rest = tail;
-        self.written += bytes.len();
+        self.out[self.at..self.at + bytes.len()].copy_from_slice(bytes);
+        self.at += bytes.len();
     }
 
+    /// The header is written by hand: `rmp`'s writers go through `io::Write`, which is not inlined and costs more than the
+    /// copy of the text.
     #[inline]
     fn text(&mut self, text: &str) {
-        let before = self.rest.len();
-        // Writing into a slice fails only if it is too short, and `Template::len` has counted.
-        let header = msgpack::write_str_len(&mut self.rest, text.len() as u32);
-        debug_assert!(header.is_ok());
-        self.written += before - self.rest.len();
+        let len = text.len();
+        if len < 32 {
+            self.put(&[Marker::FixStr(len as u8).to_u8()]);
+        } else if len < 256 {
+            self.put(&[Marker::Str8.to_u8(), len as u8]);
+        } else {
+            self.long_header(len);
+        }
         self.put(text.as_bytes());
+    }
+
+    #[cold]
+    fn long_header(&mut self, len: usize) {
+        let [a, b, c, d] = (len as u32).to_be_bytes();
+        if len < 65_536 {
+            self.put(&[Marker::Str16.to_u8(), c, d]);
+        } else {
+            self.put(&[Marker::Str32.to_u8(), a, b, c, d]);
+        }
     }
 
     #[inline]
     fn text_or_nil(&mut self, text: &str) {
-        if text.is_empty() { self.put(&[rmp::Marker::Null.to_u8()]) } else { self.text(text) }
+        if text.is_empty() { self.put(&[Marker::Null.to_u8()]) } else { self.text(text) }
     }
 }
 

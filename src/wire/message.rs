@@ -1,27 +1,31 @@
 //! The payload of a message: a batch of encoded calls between a header and the rank.
 
+use super::encode::Encoder;
 use super::frame::{EVENT_ID_AT, Frame, TIMESTAMP_AT};
 use crate::lockfree::Call;
 use rmp::encode as msgpack;
+use std::sync::Arc;
 
 /// `[`, the timestamp, and at most 5 bytes of array header.
 const LONGEST_HEADER: usize = 1 + 9 + 5;
 
 /// Puts payloads together for one publisher.
 #[derive(Debug)]
-pub(crate) struct PayloadWriter {
+pub struct PayloadWriter {
+    encoder: Arc<Encoder>,
     dp_rank: Box<[u8]>,
 }
 
 impl PayloadWriter {
-    pub(crate) fn new(dp_rank: u32) -> Self {
+    /// A writer of what `encoder` encoded.
+    pub fn new(encoder: Arc<Encoder>, dp_rank: u32) -> Self {
         let mut bytes = Vec::new();
         msgpack::write_uint(&mut bytes, dp_rank.into()).expect("writing to memory does not fail");
-        PayloadWriter { dp_rank: bytes.into() }
+        PayloadWriter { encoder, dp_rank: bytes.into() }
     }
 
     /// The header of a payload of `calls`, sent at `timestamp` ms.
-    pub(crate) fn header(&self, timestamp: u64, calls: &[Frame]) -> Header {
+    pub fn header(&self, timestamp: u64, calls: &[Frame]) -> Header {
         let events: u64 = calls.iter().map(Call::events).sum();
         let mut bytes = [0; LONGEST_HEADER];
         let mut rest = &mut bytes[..];
@@ -34,31 +38,39 @@ impl PayloadWriter {
     }
 
     /// Length of the payload, bytes.
-    pub(crate) fn len(&self, header: &Header, calls: &[Frame]) -> usize {
+    pub fn len(&self, header: &Header, calls: &[Frame]) -> usize {
         header.len + calls.iter().map(Call::bytes).sum::<usize>() + self.dp_rank.len()
     }
 
     /// Writes the payload over `out`, which is exactly as long as [`len`](Self::len) says, numbering its events from
     /// `event_id`.
-    pub(crate) fn write(&self, header: &Header, calls: &[Frame], mut event_id: u64, out: &mut [u8]) {
+    pub fn write(&self, header: &Header, calls: &[Frame], mut event_id: u64, out: &mut [u8]) {
         let (head, mut rest) = out.split_at_mut(header.len);
         head.copy_from_slice(&header.bytes[..header.len]);
         for call in calls {
-            let (place, behind) = rest.split_at_mut(call.bytes());
-            place.copy_from_slice(call.encoded());
-            for start in call.starts() {
-                put_u64(place, start + EVENT_ID_AT, event_id);
-                put_u64(place, start + TIMESTAMP_AT, header.timestamp);
+            let [tenant, group, key] = call.parts();
+            for template in self.encoder.templates(call.plan()) {
+                let place = std::mem::take(&mut rest);
+                let mut at = 0;
+                for part in [&*template.until_tenant, tenant, &template.until_group, group, &template.until_key, key] {
+                    place[at..at + part.len()].copy_from_slice(part);
+                    at += part.len();
+                }
+                let end = at + template.rest.len();
+                place[at..end].copy_from_slice(&template.rest);
+                put_u64(place, EVENT_ID_AT, event_id);
+                put_u64(place, TIMESTAMP_AT, header.timestamp);
                 event_id += 1;
+                rest = &mut place[end..];
             }
-            rest = behind;
         }
         rest.copy_from_slice(&self.dp_rank);
     }
 }
 
 /// What a payload begins with.
-pub(crate) struct Header {
+#[derive(Debug)]
+pub struct Header {
     bytes: [u8; LONGEST_HEADER],
     len: usize,
     timestamp: u64,
@@ -67,11 +79,85 @@ pub(crate) struct Header {
 
 impl Header {
     /// Events in the payload.
-    pub(crate) fn events(&self) -> u64 {
+    pub fn events(&self) -> u64 {
         self.events
     }
 }
 
 fn put_u64(place: &mut [u8], at: usize, value: u64) {
     place[at..at + 8].copy_from_slice(&value.to_be_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{MediaSet, Object};
+    use crate::wire::encode::{Context, EncodedCall};
+    use serde_json::{Value, json};
+
+    fn frame(call: &EncodedCall<'_>) -> Frame {
+        let mut frame = Frame::with_room(call.room());
+        call.write(&mut frame);
+        frame
+    }
+
+    fn payload(legacy: bool, calls: impl FnOnce(&Encoder) -> Vec<Frame>) -> Value {
+        let context =
+            Context { model_name: "m", block_size: 16, backend_id: "b", dp_rank: 3, legacy, ..Context::default() };
+        let encoder = Arc::new(Encoder::new(&context));
+        let writer = PayloadWriter::new(Arc::clone(&encoder), 3);
+        let calls = calls(&encoder);
+        let header = writer.header(1_700_000_000_000, &calls);
+        let mut out = vec![0xff; writer.len(&header, &calls)];
+        writer.write(&header, &calls, 7, &mut out);
+        rmp_serde::from_slice(&out).unwrap()
+    }
+
+    #[test]
+    fn a_call_of_two_events_has_its_strings_in_both() {
+        let object = Object::new("", "key").in_group("group");
+        let seen = payload(true, |encoder| vec![frame(&encoder.object_call(&object, MediaSet::CPU, MediaSet::DISK))]);
+        let event = |id: u64, event_type: &str, legacy: &str, medium: &str| {
+            json!({
+                "event_id": id, "timestamp": 1_700_000_000_000_u64, "event_type": event_type, "type": legacy,
+                "model_name": "m", "block_size": 16, "additional_salt": null, "lora_name": null, "tenant_id": "default",
+                "backend_id": "b", "medium": medium, "dp_rank": 3, "group_id": "group", "object_key": "key",
+                "seq_hashes": [], "block_hashes": [], "base_block_idx": null,
+            })
+        };
+        let removed = event(7, "removed", "BlockRemoved", "cpu");
+        let mut stored = event(8, "stored", "BlockStored", "disk");
+        for field in ["parent_hash", "token_ids", "parent_block_hash"] {
+            stored[field] = Value::Null;
+        }
+        assert_eq!(seen, json!([1_700_000_000_000_u64, [removed, stored], 3]));
+    }
+
+    #[test]
+    fn a_cleared_has_no_object() {
+        let seen = payload(false, |encoder| vec![frame(&encoder.cleared_call("t"))]);
+        let event = json!({
+            "event_id": 7, "timestamp": 1_700_000_000_000_u64, "event_type": "cleared", "model_name": "m", "block_size": 16,
+            "additional_salt": null, "lora_name": null, "tenant_id": "t", "backend_id": "b", "medium": null, "dp_rank": 3,
+        });
+        assert_eq!(seen, json!([1_700_000_000_000_u64, [event], 3]));
+    }
+
+    #[test]
+    fn texts_of_every_length_class_are_read_back() {
+        for len in [0, 1, 31, 32, 255, 256, 65_535, 65_536, 100_000] {
+            let text = "x".repeat(len);
+            let object = Object::new("t", &text).in_group(&text);
+            let seen = payload(true, |encoder| {
+                // A buffer that has held something longer, and one that has to grow.
+                let mut frame = Frame::with_room(16);
+                encoder.object_call(&Object::new("other", "y"), MediaSet::BOTH, MediaSet::EMPTY).write(&mut frame);
+                encoder.object_call(&object, MediaSet::EMPTY, MediaSet::CPU).write(&mut frame);
+                vec![frame]
+            });
+            assert_eq!(seen[1][0]["object_key"], Value::String(text.clone()));
+            let group = if len == 0 { Value::Null } else { Value::String(text) };
+            assert_eq!(seen[1][0]["group_id"], group);
+        }
+    }
 }

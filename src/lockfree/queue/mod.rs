@@ -91,37 +91,54 @@ impl<T: Call> EvictingQueue<T> {
     }
 
     #[cold]
-    fn push_evicting(&self, call: T, mut recycle: impl FnMut(T)) {
+    fn push_evicting(&self, call: T, recycle: impl FnMut(T)) {
         #[cfg(feature = "__faults")]
         if faulty::accounts_outside() {
             return self.push_accounting_outside(call, recycle);
         }
-        let Some((mut removals, call)) = self.enter_or_push(call) else { return };
-        let mut call = Some(call);
-        let mut left = if self.burst > 1 { self.burst } else { 0 };
-        while let Some(own) = call.take() {
+        let Some((removals, call)) = self.enter_or_push(call) else { return };
+        if self.burst > 1 {
+            self.push_making_room(removals, call, recycle);
+        } else {
+            let victim = self.force_in(removals, call);
+            victim.into_iter().for_each(recycle);
+        }
+    }
+
+    /// Puts `call` in; leaves the mutex and returns the victim, if there had to be one.
+    fn force_in(&self, mut removals: MutexGuard<'_, Removals>, call: T) -> Option<T> {
+        let victim = self.ring.force_push(call);
+        if let Some(victim) = &victim {
+            removals.count(victim.events());
+            self.publish_counts(&removals);
+        }
+        victim
+    }
+
+    /// Evicts `burst` calls, some at a time, before it puts `call` in.
+    fn push_making_room<'a>(&'a self, mut removals: MutexGuard<'a, Removals>, call: T, mut recycle: impl FnMut(T)) {
+        let mut left = self.burst;
+        loop {
             let mut victims = Chunk::new();
-            for _ in 0..left.min(CHUNK) {
+            let mut events = 0;
+            while left > 0 && victims.len < CHUNK {
                 left -= 1;
                 let Some(victim) = self.ring.pop() else {
                     left = 0;
                     break;
                 };
-                removals.count(victim.events());
+                events += victim.events();
                 victims.push(victim);
             }
-            if left > 0 {
-                call = Some(own);
-            } else if let Some(victim) = self.ring.force_push(own) {
-                removals.count(victim.events());
-                victims.push(victim);
-            }
+            removals.count(events);
             self.publish_counts(&removals);
+            if left == 0 {
+                let victim = self.force_in(removals, call);
+                victims.for_each(&mut recycle);
+                return victim.into_iter().for_each(recycle);
+            }
             drop(removals);
             victims.for_each(&mut recycle);
-            if call.is_none() {
-                return;
-            }
             removals = self.removals.lock();
         }
     }
@@ -157,7 +174,6 @@ impl<T: Call> EvictingQueue<T> {
             let before = batch.len();
             while batch.len() - before < CHUNK && events + 2 <= limits.events && bytes < limits.bytes {
                 let Some(call) = self.ring.pop() else { break };
-                call.prefetch();
                 events += call.events();
                 bytes += call.bytes();
                 batch.push(call);
@@ -165,6 +181,9 @@ impl<T: Call> EvictingQueue<T> {
             if !batch.is_empty() {
                 gap += std::mem::take(&mut removals.gap);
             }
+            drop(removals);
+            // Not before the mutex is free again: a processor takes only so many prefetches before it waits for them.
+            batch[before..].iter().for_each(Call::prefetch);
             if batch.len() - before < CHUNK {
                 return gap;
             }
@@ -240,13 +259,13 @@ impl<T: Call> EvictingQueue<T> {
 
 /// What was removed under one hold of the mutex, so that it can be recycled after it.
 struct Chunk<T> {
-    calls: [Option<T>; CHUNK + 1],
+    calls: [Option<T>; CHUNK],
     len: usize,
 }
 
 impl<T> Chunk<T> {
     fn new() -> Self {
-        Chunk { calls: [const { None }; CHUNK + 1], len: 0 }
+        Chunk { calls: [const { None }; CHUNK], len: 0 }
     }
 
     fn push(&mut self, call: T) {
@@ -254,7 +273,7 @@ impl<T> Chunk<T> {
         self.len += 1;
     }
 
-    fn for_each(self, each: impl FnMut(T)) {
-        self.calls.into_iter().take(self.len).flatten().for_each(each);
+    fn for_each(mut self, each: impl FnMut(T)) {
+        self.calls[..self.len].iter_mut().filter_map(Option::take).for_each(each);
     }
 }

@@ -1,0 +1,263 @@
+//! `kv-events replay`: real traffic through a small master and the real publisher, to a subscriber that must end up with
+//! exactly the master's view.
+
+mod driver;
+mod model;
+mod report;
+mod subscriber;
+mod trace;
+mod workload;
+
+use anyhow::{Context, anyhow};
+use driver::Job;
+use hdrhistogram::Histogram;
+use indicatif::{ProgressBar, ProgressStyle};
+use kv_events::{Config, Publisher, WaitStrategy};
+use model::gate::Gate;
+use model::master::Master;
+use model::session::Session;
+use model::voice::Ledger;
+use model::{PROBE, SENTINEL};
+use report::{Report, Verdict};
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::str::FromStr;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+use subscriber::Subscriber;
+
+/// How long a probe or the sentinel is waited for before another is sent.
+const IN_BAND_INTERVAL: Duration = Duration::from_millis(50);
+/// How long the subscriber may take to join, or the sentinel to arrive.
+const IN_BAND_PATIENCE: Duration = Duration::from_secs(20);
+/// How long stop may take.
+const STOP_DEADLINE: Duration = Duration::from_secs(20);
+
+/// Replay requests against a small master that publishes what happens to its cache, follow the stream as a subscriber on
+/// a real socket, and compare the two: at every message, at 60 or more checkpoints, and at the end.
+///
+/// On a sequence gap the subscriber takes a snapshot from the master, at no other time. The exit status is not 0 if its
+/// view differs from the master's anywhere, or if a number in the stream is not where it should be; such a run ends at the
+/// next checkpoint.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Requests to replay, JSON lines {"timestamp", "input_length", "output_length", "hash_ids"} [default: a built-in
+    /// workload]
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Replay so many times in a row
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = count(1..=1_000_000))]
+    loops: u64,
+    /// Where to publish
+    #[arg(long, value_name = "ENDPOINT", default_value = "tcp://127.0.0.1:0")]
+    bind: String,
+    /// Threads of the master that handle requests
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = count(1..=256))]
+    producers: u64,
+    /// Pace of all producers together, or `max` for as fast as it goes
+    #[arg(long, value_name = "EVENTS_PER_S|max", default_value = "100000")]
+    rate: Rate,
+    /// Calls the publisher's queue holds [default: 65536]
+    #[arg(long, value_name = "N")]
+    queue_capacity: Option<usize>,
+    /// Calls evicted at once when the queue is full [default: 1]
+    #[arg(long, value_name = "N")]
+    eviction_burst: Option<usize>,
+    /// Objects the master keeps in memory
+    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = count(1..=10_000_000))]
+    cpu_objects: u64,
+    /// Objects the master keeps on disk
+    #[arg(long, value_name = "N", default_value_t = 8000, value_parser = count(0..=10_000_000))]
+    disk_objects: u64,
+    /// What the sender does when there is nothing to send: park, nap[:50us], poll[:50us] or spin
+    #[arg(long, value_name = "STRATEGY", default_value_t)]
+    wait_strategy: WaitStrategy,
+    /// Send an empty batch whenever nothing was sent for so long; 0 for never
+    #[arg(long, value_name = "MS", default_value_t = 0)]
+    heartbeat: u64,
+    /// Publish nothing but probes for so long, for other subscribers to join
+    #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds)]
+    start_after: Duration,
+    /// Seed of the built-in workload and of the master's chores
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Print the report as one JSON object on the last line of the standard output
+    #[arg(long)]
+    json: bool,
+}
+
+fn count(range: std::ops::RangeInclusive<u64>) -> clap::builder::RangedU64ValueParser {
+    clap::value_parser!(u64).range(range)
+}
+
+fn seconds(text: &str) -> Result<Duration, &'static str> {
+    match text.parse() {
+        Ok(seconds) if (0.0..=1e6).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err("not a number of seconds from 0 to 1e6"),
+    }
+}
+
+/// Events a second.
+#[derive(Clone, Copy, Debug)]
+enum Rate {
+    Max,
+    PerSecond(f64),
+}
+
+impl FromStr for Rate {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.parse() {
+            _ if text == "max" => Ok(Rate::Max),
+            Ok(rate) if (0.001..=1e9).contains(&rate) => Ok(Rate::PerSecond(rate)),
+            _ => Err("neither `max` nor a number of events per second from 0.001 to 1e9"),
+        }
+    }
+}
+
+impl Args {
+    fn config(&self) -> Config {
+        let mut config = Config::new(&self.bind, "kv-events-replay")
+            .model_name("replay-model")
+            .block_size(512)
+            .wait_strategy(self.wait_strategy)
+            .heartbeat_interval(Duration::from_millis(self.heartbeat))
+            // Every gap is to be the publisher's own.
+            .send_hwm(0);
+        if let Some(capacity) = self.queue_capacity {
+            config = config.queue_capacity(capacity);
+        }
+        if let Some(burst) = self.eviction_burst {
+            config = config.eviction_burst(burst);
+        }
+        config
+    }
+
+    /// Time between two events of one producer; zero for none.
+    fn interval(&self) -> Duration {
+        match self.rate {
+            Rate::Max => Duration::ZERO,
+            Rate::PerSecond(rate) => Duration::from_secs_f64(self.producers as f64 / rate),
+        }
+    }
+}
+
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let trace = match &args.trace {
+        Some(path) => trace::read(path)?,
+        None => trace::built_in(args.seed),
+    };
+    let publisher = Publisher::start(args.config())?;
+    let endpoint = publisher.bound_endpoint().context("the publisher is disabled")?.to_owned();
+    eprintln!("publishing on {endpoint}");
+    let subscriber = Subscriber::connect(&endpoint).with_context(|| format!("cannot subscribe to {endpoint}"))?;
+
+    let producers = args.producers as usize;
+    let master = Master::new(args.cpu_objects as usize, args.disk_objects as usize);
+    let ledgers: Vec<Ledger> = (0..producers).map(|_| Ledger::default()).collect();
+    let gate = Gate::new(producers);
+    let mut session = Session::new(&publisher, &master, &ledgers, &gate, subscriber, None);
+    join(&mut session, args.start_after)?;
+
+    let start = Instant::now();
+    session.source.start = start;
+    let job = Job {
+        publisher: &publisher,
+        master: &master,
+        gate: &gate,
+        trace: &trace,
+        loops: args.loops as usize,
+        interval: args.interval(),
+        seed: args.seed,
+        start,
+        next: Mutex::new(0),
+    };
+    let publish_ns = drive(&job, &mut session)?;
+    let elapsed = start.elapsed();
+    let _ = publisher.stop(STOP_DEADLINE);
+    let end = session.end();
+    let report = Report::new(&end, elapsed, &publish_ns, producers);
+
+    if report.view == Verdict::Differs {
+        eprint!(
+            "kv-events: the view differs from the master's, or the stream is not as it should be:\n{}",
+            end.failures
+        );
+    }
+    let text = if args.json { serde_json::to_string(&report)? } else { report.to_string() };
+    writeln!(std::io::stdout(), "{text}").context("cannot write the report")?;
+    Ok(if report.view == Verdict::Differs { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Sends probes until the subscriber has received one, and for `longer`.
+fn join(session: &mut Session<'_, Subscriber>, longer: Duration) -> anyhow::Result<()> {
+    repeat_in_band(session, PROBE).map_err(|error| anyhow!("the subscriber cannot join: {error}"))?;
+    let until = Instant::now() + longer;
+    while Instant::now() < until {
+        session.say_in_band(PROBE).map_err(|error| anyhow!(error))?;
+        let next = until.min(Instant::now() + IN_BAND_INTERVAL);
+        while Instant::now() < next {
+            session.follow().map_err(|error| anyhow!(error))?;
+        }
+    }
+    session.arrive().map_err(|error| anyhow!(error))
+}
+
+/// Says the probe or the sentinel again and again until it has been received.
+fn repeat_in_band(session: &mut Session<'_, Subscriber>, key: &str) -> Result<(), String> {
+    let since = Instant::now();
+    while since.elapsed() < IN_BAND_PATIENCE {
+        session.say_in_band(key)?;
+        let next = Instant::now() + IN_BAND_INTERVAL;
+        while Instant::now() < next {
+            if session.follower.has_heard(key) {
+                return Ok(());
+            }
+            session.follow()?;
+        }
+    }
+    Err(format!("no {key} was received for {IN_BAND_PATIENCE:?}"))
+}
+
+/// Runs the producers and follows them from checkpoint to checkpoint up to the sentinel. A run that has failed ends at the
+/// checkpoint that finds it, since nothing after it can mend it. What goes wrong is the
+/// follower's to tell. Returns the durations of all calls, ns.
+fn drive(job: &Job<'_>, session: &mut Session<'_, Subscriber>) -> anyhow::Result<Histogram<u64>> {
+    let checkpoints = job.checkpoints();
+    let bar = ProgressBar::new(checkpoints as u64)
+        .with_style(ProgressStyle::with_template("{bar:40} {pos}/{len} checkpoints, {msg}, {elapsed}")?);
+    std::thread::scope(|scope| {
+        let spawn = |(producer, ledger)| {
+            std::thread::Builder::new()
+                .name(format!("producer-{producer}"))
+                .spawn_scoped(scope, move || job.produce(producer, ledger))
+        };
+        let threads: Vec<_> = session.ledgers.iter().enumerate().map(spawn).collect();
+        let mut follow = || {
+            for checkpoint in 1..=checkpoints {
+                session.checkpoint()?;
+                bar.set_message(format!("{} events received", session.follower.received()));
+                bar.inc(1);
+                if checkpoint == checkpoints || session.follower.has_failed() {
+                    break;
+                }
+                job.gate.open();
+            }
+            repeat_in_band(session, SENTINEL)
+        };
+        let followed = if threads.iter().all(Result::is_ok) { follow() } else { Err("not all producers began".into()) };
+        bar.finish_and_clear();
+        job.gate.break_up();
+        if let Err(error) = followed {
+            session.follower.fail(|| error);
+        }
+        let mut publish_ns = model::histogram();
+        for thread in threads {
+            let thread = thread.context("cannot start a producer")?;
+            publish_ns.add(thread.join().map_err(|_| anyhow!("a producer panicked"))?)?;
+        }
+        Ok(publish_ns)
+    })
+}

@@ -1,0 +1,44 @@
+//! Traces: what the clients of a master asked for.
+
+use super::workload::{self, Request};
+use anyhow::{Context, anyhow, ensure};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+/// Requests of the built-in workload.
+const BUILT_IN: usize = 12_000;
+
+/// A line of a trace.
+const FORM: &str = r#"{"timestamp": ms, "input_length": tokens, "output_length": tokens, "hash_ids": [ids]}"#;
+
+/// The blocks of each request, in order.
+pub type Trace = Vec<Vec<u64>>;
+
+/// Reads JSON lines. Nothing is passed over: a line that is no request is an error that names it.
+pub fn read(path: &Path) -> anyhow::Result<Trace> {
+    let name = path.display();
+    let mut file = BufReader::new(File::open(path).with_context(|| format!("cannot open the trace {name}"))?);
+    let mut trace = Vec::new();
+    let mut line = Vec::new();
+    for number in 1.. {
+        line.clear();
+        if file.read_until(b'\n', &mut line).with_context(|| format!("cannot read the trace {name}"))? == 0 {
+            break;
+        }
+        let request: Request = serde_json::from_slice(&line).map_err(|error| {
+            let (cause, column) = (error.to_string(), error.column());
+            // The line is counted here.
+            let cause = cause.split(" at line ").next().unwrap_or_default();
+            anyhow!("{name}, line {number}, column {column}: not a request: {cause}; expected {FORM}")
+        })?;
+        trace.push(request.hash_ids);
+    }
+    ensure!(!trace.is_empty(), "the trace {name} holds no request");
+    Ok(trace)
+}
+
+/// The built-in workload.
+pub fn built_in(seed: u64) -> Trace {
+    workload::generate(BUILT_IN, seed).into_iter().map(|request| request.hash_ids).collect()
+}

@@ -1,0 +1,164 @@
+//! Status and the stop's report, as C reads them.
+
+use super::{Code, guard};
+use crate::status::{Status, StopReport};
+use std::mem::size_of;
+
+/// A publisher's figures at one moment. Set `size` to sizeof before the call, which fills in the rest; the struct grows at
+/// its end only, and what an older library does not know is 0.
+///
+/// Once all calls have returned and the sender is idle, accepted events are `published_events` + `evicted_events` +
+/// `failed_events` (+ `abandoned_events` after a stop).
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct RawStatus {
+    /// sizeof of the struct; set by the caller.
+    pub size: usize,
+    /// Messages whose last frame the socket took, empty batches included.
+    pub published_batches: u64,
+    /// Events in those messages.
+    pub published_events: u64,
+    /// Lost after being accepted: evicted + failed + abandoned.
+    pub dropped_events: u64,
+    /// Held back for want of an object key.
+    pub skipped_keyless_events: u64,
+    /// Not accepted; the call said so.
+    pub refused_events: u64,
+    /// Bytes of payload in the published messages.
+    pub published_bytes: u64,
+    /// Evicted from the full queue, oldest first.
+    pub evicted_events: u64,
+    /// In messages that the socket did not take.
+    pub failed_events: u64,
+    /// Left over at stop, or when the sender died.
+    pub abandoned_events: u64,
+    /// The number of the last message, or of the last event lost to a failed send.
+    pub last_sequence: u64,
+    /// Calls in the queue when the sender last looked.
+    pub queue_length: u64,
+    /// The longest queue the sender has seen, in calls.
+    pub queue_high_water: u64,
+    /// Calls the queue holds at most.
+    pub queue_capacity: u64,
+    /// The socket's send high-water mark as read back from it, messages for each subscriber.
+    pub send_hwm: u64,
+    /// Buffers idle in the pool.
+    pub pool_idle: u64,
+    /// Buffers that calls had to make because none was idle.
+    pub pool_misses: u64,
+    /// Buffers freed because they, or the pool, had grown over the limit.
+    pub pool_freed: u64,
+    /// 1 if the publisher publishes at all.
+    pub enabled: u8,
+    /// 1 while the sender is well. 0 once it died; a stopped publisher is still well.
+    pub healthy: u8,
+    /// 1 if `stored` and `removed` are held back by `kv_events_emit_object_key`.
+    pub keys_suppressed: u8,
+    /// Always 0.
+    pub reserved: [u8; 5],
+}
+
+impl From<Status> for RawStatus {
+    fn from(status: Status) -> Self {
+        RawStatus {
+            size: size_of::<RawStatus>(),
+            published_batches: status.published_batches,
+            published_events: status.published_events,
+            dropped_events: status.dropped_events,
+            skipped_keyless_events: status.skipped_keyless_events,
+            refused_events: status.refused_events,
+            published_bytes: status.published_bytes,
+            evicted_events: status.evicted_events,
+            failed_events: status.failed_events,
+            abandoned_events: status.abandoned_events,
+            last_sequence: status.last_sequence,
+            queue_length: status.queue_length,
+            queue_high_water: status.queue_high_water,
+            queue_capacity: status.queue_capacity,
+            send_hwm: status.send_hwm,
+            pool_idle: status.pool_idle,
+            pool_misses: status.pool_misses,
+            pool_freed: status.pool_freed,
+            enabled: status.enabled.into(),
+            healthy: status.healthy.into(),
+            keys_suppressed: status.keys_suppressed.into(),
+            reserved: [0; 5],
+        }
+    }
+}
+
+/// How a stop went. Set `size` to sizeof before the call, which fills in the rest.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct RawStopReport {
+    /// sizeof of the struct; set by the caller.
+    pub size: usize,
+    /// Events published over the publisher's life.
+    pub published: u64,
+    /// Events that were accepted and could not be sent before the deadline.
+    pub abandoned: u64,
+    /// 1 if the socket and its context are gone, so that the endpoint is free. If 0, the sender thread still holds them and
+    /// closes them when it can.
+    pub closed: u8,
+    /// Always 0.
+    pub reserved: [u8; 7],
+}
+
+impl From<StopReport> for RawStopReport {
+    fn from(report: StopReport) -> Self {
+        RawStopReport {
+            size: size_of::<RawStopReport>(),
+            published: report.published,
+            abandoned: report.abandoned,
+            closed: report.closed.into(),
+            reserved: [0; 7],
+        }
+    }
+}
+
+/// Checks that `place`, which begins with its size, has room for the first version of a `T`.
+///
+/// # Safety
+///
+/// `place` is null or points to as many bytes as its first field, a `usize`, says.
+pub(super) unsafe fn has_room<T>(place: *const T) -> bool {
+    // SAFETY: the caller's promise; the first field is there in every version.
+    !place.is_null() && unsafe { place.cast::<usize>().read() } >= size_of::<T>()
+}
+
+/// Copies a `T`, which begins with its size, to a place that [`has_room`]; what lies behind becomes 0, and the place keeps
+/// its own size.
+///
+/// # Safety
+///
+/// As for [`has_room`], which must have said yes.
+pub(super) unsafe fn put<T: Copy>(place: *mut T, value: T) {
+    // SAFETY: the place has as many bytes as its size says, and that is at least the size of `T`.
+    unsafe {
+        let size = place.cast::<usize>().read();
+        place.write(value);
+        place.cast::<usize>().write(size);
+        place.cast::<u8>().add(size_of::<T>()).write_bytes(0, size - size_of::<T>());
+    }
+}
+
+/// Fills in the publisher's figures. Takes no lock that a call could be waiting for.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn kv_events_status(
+    publisher: *const super::publisher::PublisherHandle,
+    status: *mut RawStatus,
+) -> Code {
+    guard(Code::Panicked, || {
+        // SAFETY: the module's rules.
+        let publisher = unsafe { super::publisher::PublisherHandle::get(publisher) };
+        let Some(publisher) = publisher else { return Code::InvalidHandle };
+        // SAFETY: the module's rules, and `size` tells the room.
+        unsafe {
+            if !has_room(status) {
+                return Code::InvalidArgument;
+            }
+            put(status, RawStatus::from(publisher.status()));
+        }
+        Code::Ok
+    })
+}

@@ -1,0 +1,161 @@
+//! Remove-all sweeps.
+
+use super::calls::{RawObject, media, refuse};
+use super::publisher::PublisherHandle;
+use super::text::Text;
+use super::{Code, guard};
+use crate::event::{Before, MediaSet};
+use crate::publisher::{Publisher, Sweep, SweepOutcome};
+use std::sync::Arc;
+
+/// Marks a sweep's handle.
+const KIND: u64 = 0x6b76_5f73_7765_6570;
+
+/// A remove-all sweep over one tenant. Threads may share it to tell of their shards' objects; the call that ends it needs
+/// it to itself.
+#[derive(Debug)]
+pub struct SweepHandle {
+    kind: u64,
+    // Dropped before what it borrows from.
+    sweep: Sweep<'static>,
+    publisher: Arc<Publisher>,
+}
+
+impl SweepHandle {
+    /// # Safety
+    ///
+    /// `handle` is null or points to at least the size of a handle, and is not ended within `'a`.
+    unsafe fn get<'a>(handle: *const SweepHandle) -> Option<&'a SweepHandle> {
+        if handle.is_null() {
+            return None;
+        }
+        // SAFETY: the caller's promise. Only the first field is looked at before it is known to be a sweep.
+        let kind = unsafe { (&raw const (*handle).kind).read() };
+        // SAFETY: it is a sweep.
+        (kind == KIND).then(|| unsafe { &*handle })
+    }
+
+    /// Takes the sweep out of the caller's variable, which becomes null.
+    ///
+    /// # Safety
+    ///
+    /// `place` is null or points to a variable that holds what [`get`](Self::get) takes, and nobody else uses the sweep.
+    unsafe fn take(place: *mut *mut SweepHandle) -> Option<Box<SweepHandle>> {
+        // SAFETY: the caller's promise.
+        let place = unsafe { place.as_mut() }?;
+        // SAFETY: the caller's promise.
+        unsafe { Self::get(*place) }?;
+        let handle = std::mem::replace(place, std::ptr::null_mut());
+        // SAFETY: it is a sweep, made by a box, and no other variable is to be used any more.
+        unsafe {
+            (*handle).kind = 0;
+            Some(Box::from_raw(handle))
+        }
+    }
+}
+
+/// Begins to remove everything of a tenant (empty is `default`). Begin before the first removal, then take every lock under
+/// which the tenant can store, one shard after another; tell of every object that was removed and of every one that was
+/// skipped; then finish.
+///
+/// On KV_EVENTS_OK and KV_EVENTS_DISABLED `*sweep` is a handle, which must be finished or cancelled; a negative code makes
+/// it NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn kv_events_sweep_begin(
+    publisher: *const PublisherHandle,
+    tenant: Text,
+    sweep: *mut *mut SweepHandle,
+) -> Code {
+    guard(Code::Panicked, || {
+        // SAFETY: the module's rules.
+        let Some(place) = (unsafe { sweep.as_mut() }) else { return Code::InvalidArgument };
+        *place = std::ptr::null_mut();
+        // SAFETY: the module's rules.
+        let Some(publisher) = (unsafe { PublisherHandle::share(publisher) }) else { return Code::InvalidHandle };
+        // SAFETY: the module's rules.
+        let tenant = match unsafe { tenant.read() } {
+            Ok(tenant) => tenant,
+            Err(code) => return code,
+        };
+        // SAFETY: the handle keeps its share of the publisher for longer than the sweep.
+        let borrowed: &'static Publisher = unsafe { &*Arc::as_ptr(&publisher) };
+        let code = if publisher.is_enabled() { Code::Ok } else { Code::Disabled };
+        *place = Box::into_raw(Box::new(SweepHandle { kind: KIND, sweep: borrowed.sweep(tenant), publisher }));
+        code
+    })
+}
+
+/// An object was removed: sends `removed` for every medium of `media_before`. A removal that is suppressed or refused, or of
+/// an object that was readable nowhere, counts as one all the same. An object of another tenant is published, and counts
+/// for nothing here.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn kv_events_sweep_removed(
+    sweep: *const SweepHandle,
+    object: *const RawObject,
+    media_before: u32,
+) -> Code {
+    guard(Code::Panicked, || {
+        // SAFETY: the module's rules.
+        let Some(SweepHandle { sweep, publisher, .. }) = (unsafe { SweepHandle::get(sweep) }) else {
+            return Code::InvalidHandle;
+        };
+        // SAFETY: the module's rules.
+        let Some(raw) = (unsafe { object.as_ref() }) else { return refuse(publisher, Code::InvalidArgument, 1) };
+        // SAFETY: the module's rules.
+        let (code, events) = match (unsafe { raw.read() }, media(media_before)) {
+            (Ok(object), Some(media)) => return Code::of(sweep.removed(&object, Before::mutation(media))),
+            (Err(code), media) => (code, media.map_or(1, MediaSet::len)),
+            (Ok(_), None) => (Code::InvalidArgument, 1),
+        };
+        // It cannot be told, but it is gone: a `cleared` may still say so.
+        // SAFETY: the module's rules.
+        if let Ok(tenant) = unsafe { raw.tenant.read() } {
+            sweep.count_removed(tenant);
+        }
+        refuse(publisher, code, events as u8)
+    })
+}
+
+/// An object was left where it is, for whatever reason: leased, a replica incomplete, a task pending, an oplog slot or
+/// append that failed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn kv_events_sweep_skipped(sweep: *const SweepHandle) -> Code {
+    guard(Code::Panicked, || {
+        // SAFETY: the module's rules.
+        let Some(handle) = (unsafe { SweepHandle::get(sweep) }) else { return Code::InvalidHandle };
+        handle.sweep.skipped();
+        Code::Ok
+    })
+}
+
+/// Ends the sweep and makes `*sweep` NULL. Sends one `cleared` if at least one object was removed, none was skipped, and no
+/// `stored` of the tenant was published meanwhile; the code says which it was. The removals were sent as they came, so
+/// without a `cleared` all has been said as well.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn kv_events_sweep_finish(sweep: *mut *mut SweepHandle) -> Code {
+    guard(Code::Panicked, || {
+        // SAFETY: the module's rules.
+        let Some(handle) = (unsafe { SweepHandle::take(sweep) }) else { return Code::InvalidHandle };
+        let SweepHandle { sweep, publisher, .. } = *handle;
+        let code = match sweep.finish() {
+            SweepOutcome::Cleared(outcome) => Code::of(outcome),
+            SweepOutcome::NothingRemoved => Code::Nothing,
+            SweepOutcome::Skipped => Code::SweepSkipped,
+            SweepOutcome::Interrupted => Code::SweepInterrupted,
+        };
+        drop(publisher);
+        code
+    })
+}
+
+/// Ends the sweep without `cleared` and makes `*sweep` NULL.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn kv_events_sweep_cancel(sweep: *mut *mut SweepHandle) -> Code {
+    guard(Code::Panicked, || {
+        // SAFETY: the module's rules.
+        match unsafe { SweepHandle::take(sweep) } {
+            Some(_ended) => Code::Ok,
+            None => Code::InvalidHandle,
+        }
+    })
+}

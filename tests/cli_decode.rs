@@ -1,0 +1,84 @@
+//! `kv-events decode` as people use it.
+
+#![cfg(feature = "cli")]
+
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+fn decode(args: &[&str], input: &[u8]) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_kv-events"))
+        .arg("decode")
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    // It may end before it has read all.
+    let _ = child.stdin.take().expect("a pipe").write_all(input);
+    child.wait_with_output().expect("it ends")
+}
+
+fn lines(output: &Output) -> Vec<String> {
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout.clone()).expect("UTF-8").lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn one_line_for_each_line() {
+    let input = b"920190\n\n92 0190\n9201C0\r\n\xff\n920\n9201\n93cb3ff800000000000090cd0102";
+    assert_eq!(
+        lines(&decode(&[], input)),
+        [
+            r#"{"timestamp":1,"data_parallel_rank":null,"events":[]}"#,
+            r#"{"error":"empty"}"#,
+            r#"{"error":"invalid_hex"}"#,
+            r#"{"error":"wrong_type"}"#,
+            r#"{"error":"invalid_hex"}"#,
+            r#"{"error":"invalid_hex"}"#,
+            r#"{"error":"truncated"}"#,
+            r#"{"timestamp":1.5,"data_parallel_rank":258,"events":[]}"#,
+        ]
+    );
+    assert!(lines(&decode(&[], b"")).is_empty());
+}
+
+#[test]
+fn single_events() {
+    let input = b"91b0416c6c426c6f636b73436c6561726564\n91b0416C6C426C6F636B73436C6561726564\n90\n";
+    let cleared = r#"{"type":"cleared"}"#;
+    assert_eq!(lines(&decode(&["--event", "-"], input)), [cleared, cleared, r#"{"error":"missing_tag"}"#]);
+}
+
+#[test]
+fn files_and_files_that_are_not_there() {
+    let vectors = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/vectors.json");
+    let output = lines(&decode(&[vectors], b""));
+    assert!(output.len() > 500 && output.iter().all(|line| line == r#"{"error":"invalid_hex"}"#));
+
+    let output = decode(&["/no/such/file"], b"");
+    assert!(!output.status.success() && output.stdout.is_empty());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("/no/such/file"));
+}
+
+#[test]
+#[cfg(unix)]
+fn a_closed_pipe_ends_it_quietly() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_kv-events"))
+        .arg("decode")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    drop(child.stdout.take());
+    let mut stdin = child.stdin.take().expect("a pipe");
+    for _ in 0..100_000 {
+        if stdin.write_all(b"920190\n").is_err() {
+            break;
+        }
+    }
+    drop(stdin);
+    let output = child.wait_with_output().expect("it ends");
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+}
