@@ -5,9 +5,59 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Read once a message, by senders alone, so a lock is cheap enough.
 pub(crate) fn now_ms() -> u64 {
-    static LATEST: Mutex<u64> = Mutex::new(0);
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
-    let mut latest = LATEST.lock().unwrap_or_else(PoisonError::into_inner);
-    *latest = now.max(*latest);
-    *latest
+    static LATEST: Latest = Latest::new();
+    LATEST.or_later(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64))
+}
+
+/// The latest time that was told.
+struct Latest(Mutex<u64>);
+
+impl Latest {
+    const fn new() -> Self {
+        Latest(Mutex::new(0))
+    }
+
+    /// What the system's clock says, or, if that is earlier, the latest time told before.
+    fn or_later(&self, reading: u64) -> u64 {
+        let mut latest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *latest = reading.max(*latest);
+        *latest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_is_set_back_stands_still_until_it_has_caught_up() {
+        let latest = Latest::new();
+        let told = [1000, 2000, 500, 0, 1999, 2000, 2001, 1, u64::MAX, 5].map(|reading| latest.or_later(reading));
+        assert_eq!(told, [1000, 2000, 2000, 2000, 2000, 2000, 2001, 2001, u64::MAX, u64::MAX]);
+    }
+
+    #[test]
+    fn senders_that_read_at_once_never_see_it_go_back() {
+        let latest = Latest::new();
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let latest = &latest;
+                scope.spawn(move || {
+                    let mut last = 0;
+                    for n in 0..10_000_u64 {
+                        // Goes to and fro, for each thread in another way.
+                        let told = latest.or_later(n * 7 % (1000 + thread));
+                        assert!(told >= last);
+                        last = told;
+                    }
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn the_real_clock_is_in_this_century() {
+        let (one, two) = (now_ms(), now_ms());
+        assert!(one > 1_700_000_000_000 && two >= one);
+    }
 }

@@ -26,7 +26,7 @@ pub fn main(words: &Words) {
     let (going, stopping) = (AtomicBool::new(false), AtomicBool::new(false));
     let tids: Vec<AtomicU32> = (0..producers).map(|_| AtomicU32::new(0)).collect();
     let orders = orders();
-    let counts = std::thread::scope(|scope| {
+    let (counts, last) = std::thread::scope(|scope| {
         let handles: Vec<_> = (0..producers)
             .map(|id| {
                 let (publisher, table, going, stopping, tid) = (&publisher, &table, &going, &stopping, &tids[id]);
@@ -51,13 +51,14 @@ pub fn main(words: &Words) {
         // So that no probe is evicted.
         settle(&publisher, probes);
         going.store(true, Ordering::Release);
-        assert_eq!(orders.recv().unwrap(), "finish");
+        let order = orders.recv().unwrap();
+        assert!(["finish", "leave"].contains(&&*order), "{order}");
         stopping.store(true, Ordering::Release);
         let mut counts = Counts { accepted: probes, ..Counts::default() };
         handles.into_iter().for_each(|handle| counts.add(&handle.join().unwrap()));
-        counts
+        (counts, order == "finish")
     });
-    finish(&publisher, counts, &orders);
+    finish(&publisher, counts, last.then_some(&orders));
 }
 
 /// Waits until every accepted event is accounted for; says whether that came to pass.
@@ -75,11 +76,13 @@ fn settle(publisher: &Publisher, accepted: u64) -> bool {
     }
 }
 
-/// Waits until all is told, publishes the end until it was seen, stops, and reports.
-fn finish(publisher: &Publisher, mut counts: Counts, orders: &Receiver<String>) {
+/// Waits until all is told, stops, and reports; the last publisher of a run first publishes the end until it was seen.
+fn finish(publisher: &Publisher, mut counts: Counts, last: Option<&Receiver<String>>) {
     let idle = settle(publisher, counts.accepted);
     println!("idle");
-    counts.accepted += publish_until(publisher, END, orders, "quit");
+    if let Some(orders) = last {
+        counts.accepted += publish_until(publisher, END, orders, "quit");
+    }
     let report = publisher.stop(Duration::from_secs(20));
     let status = publisher.status();
     println!(

@@ -70,37 +70,35 @@ fn shake_hands(stream: &mut TcpStream) -> io::Result<()> {
     stream.read_exact(&mut body)
 }
 
-/// A process of peers that mean no good: some send garbage, some connect and stay silent, one subscribes to one thing after
-/// another, as fast as it is let.
+/// A process of peers that mean no good, until told that it is enough: with `what=garbage` 500 that connect and stay silent
+/// and one after another that sends garbage and leaves, with `what=topics` one that subscribes without end.
 pub fn hostile(words: &Words) {
     let address = words.text("endpoint").trim_start_matches("tcp://");
     let enough = AtomicBool::new(false);
-    let silent: Vec<_> = (0..words.number("silent")).map_while(|_| TcpStream::connect(address).ok()).collect();
-    let (garbage, subscribed) = std::thread::scope(|scope| {
+    let going = || !enough.load(Ordering::Acquire);
+    let done = std::thread::scope(|scope| {
         scope.spawn(|| {
             let _ = io::stdin().read_line(&mut String::new());
             enough.store(true, Ordering::Release);
         });
-        let going = || !enough.load(Ordering::Acquire);
-        let garbage = scope.spawn(move || {
-            let mut connections = 0;
-            while going() {
-                if let Ok(mut stream) = TcpStream::connect(address) {
-                    let _ = stream.write_all(&[b'x'; 10_000]);
-                    connections += 1;
-                }
-                std::thread::sleep(Duration::from_millis(1));
+        if words.text("what") == "topics" {
+            return subscribe_without_end(address, going).unwrap_or(0);
+        }
+        let _silent: Vec<_> = (0..500).map_while(|_| TcpStream::connect(address).ok()).collect();
+        let mut connections = 0;
+        while going() {
+            if let Ok(mut stream) = TcpStream::connect(address) {
+                let _ = stream.write_all(&[b'x'; 10_000]);
+                connections += 1;
             }
-            connections
-        });
-        let subscribed = scope.spawn(move || subscribe_without_end(address, going).unwrap_or(0));
-        (garbage.join().unwrap(), subscribed.join().unwrap())
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        connections
     });
-    drop(silent);
-    println!("report garbage={garbage} subscribed_kb={}", subscribed >> 10);
+    println!("report done={done}");
 }
 
-/// Subscribes to topics of 20 bytes, each one new, and returns the bytes sent.
+/// Subscribes to topics of 20 bytes, each one new, and returns how many were sent.
 fn subscribe_without_end(address: &str, going: impl Fn() -> bool) -> io::Result<u64> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(Duration::from_secs(30)))?;
@@ -115,10 +113,16 @@ fn subscribe_without_end(address: &str, going: impl Fn() -> bool) -> io::Result<
             if !going() {
                 break;
             }
-            match stream.write_all(&many) {
-                Ok(()) => sent += many.len() as u64,
-                Err(_) => break,
+            let mut rest = &many[..];
+            while !rest.is_empty() && going() {
+                match stream.write(rest) {
+                    Ok(written) => rest = &rest[written..],
+                    // The other side does not read: that is its good right.
+                    Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {}
+                    Err(error) => return Err(error),
+                }
             }
+            sent += (many.len() - rest.len()) as u64 / 23;
             many.clear();
         }
     }

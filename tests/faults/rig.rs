@@ -117,9 +117,7 @@ impl Rig {
 
     /// Stops the publisher in order and starts another on the same endpoint.
     pub fn stop_and_restart(&mut self) -> Result<(), String> {
-        self.publisher.tell("finish");
-        self.publisher.wait_for("idle")?;
-        self.publisher.tell("quit");
+        self.publisher.tell("leave");
         check_publisher(&self.publisher.wait_for("report")?)?;
         let (endpoint, load) = (self.endpoint.clone(), self.load.clone());
         self.replace(&endpoint, &load)
