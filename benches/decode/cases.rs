@@ -13,22 +13,29 @@ pub struct Case {
     /// Events that can be read.
     pub events: u64,
     pub rmp_serde: fn(&[u8]) -> Fold,
+    pub rmp_serde_borrowed: fn(&[u8]) -> Fold,
 }
 
 pub fn all() -> Vec<Case> {
+    macro_rules! case {
+        ($name:literal, $payload:expr, $events:expr, $struct:ident) => {
+            Case {
+                name: $name,
+                payload: $payload,
+                events: $events,
+                rmp_serde: |payload| contenders::$struct::<String>(payload),
+                rmp_serde_borrowed: |payload| contenders::$struct::<&str>(payload),
+            }
+        };
+    }
     let tokens_positional = tokens(Form::Positional);
     let cut = tokens_positional[..tokens_positional.len() - 1].to_vec();
     vec![
-        Case { name: "master-64", payload: master(64), events: 64, rmp_serde: contenders::rmp_serde_master },
-        Case {
-            name: "tokens-512-positional",
-            payload: tokens_positional,
-            events: 1,
-            rmp_serde: contenders::rmp_serde_positional,
-        },
-        Case { name: "tokens-512-map", payload: tokens(Form::Map), events: 1, rmp_serde: contenders::rmp_serde_map },
-        Case { name: "hostile-junk", payload: junk(64), events: 64, rmp_serde: contenders::rmp_serde_map },
-        Case { name: "hostile-cut", payload: cut, events: 0, rmp_serde: contenders::rmp_serde_positional },
+        case!("master-64", master(64), 64, rmp_serde_master),
+        case!("tokens-512-positional", tokens_positional, 1, rmp_serde_positional),
+        case!("tokens-512-map", tokens(Form::Map), 1, rmp_serde_map),
+        case!("hostile-junk", junk(64), 64, rmp_serde_map),
+        case!("hostile-cut", cut, 0, rmp_serde_positional),
     ]
 }
 
