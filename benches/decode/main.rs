@@ -19,15 +19,15 @@ fn decode(criterion: &mut Criterion) {
     let cases = cases::all();
     if let Some(folder) = std::env::var_os("KV_EVENTS_BENCH_DUMP") {
         for case in &cases {
-            let path = Path::new(&folder).join(case.name).with_extension("msgpack");
-            std::fs::write(&path, &case.payload)
-                .unwrap_or_else(|error| panic!("cannot write {}: {error}", path.display()));
+            for (number, payload) in case.payloads.iter().enumerate() {
+                let path = Path::new(&folder).join(format!("{}.{number:02}.msgpack", case.name));
+                std::fs::write(&path, payload)
+                    .unwrap_or_else(|error| panic!("cannot write {}: {error}", path.display()));
+            }
         }
         return;
     }
     for case in &cases {
-        let expected = contenders::kv_events(&case.payload);
-        assert_eq!(expected.events, case.events, "{}: not all events were read", case.name);
         let contenders: [(&str, fn(&[u8]) -> fold::Fold); 4] = [
             ("kv-events", contenders::kv_events),
             ("rmp-serde", case.rmp_serde),
@@ -37,11 +37,18 @@ fn decode(criterion: &mut Criterion) {
         let mut group = criterion.benchmark_group(format!("decode/{}", case.name));
         group.throughput(Throughput::ElementsAndBytes {
             elements: case.events.max(1),
-            bytes: case.payload.len() as u64,
+            bytes: case.payloads[0].len() as u64,
         });
         for (id, contender) in contenders {
-            assert_eq!(expected, contender(&case.payload), "{}: {id} reads something else", case.name);
-            group.bench_function(id, |bencher| bencher.iter(|| contender(black_box(&case.payload))));
+            for payload in &case.payloads {
+                let expected = contenders::kv_events(payload);
+                assert_eq!(expected.events, case.events, "{}: not all events were read", case.name);
+                assert_eq!(expected, contender(payload), "{}: {id} reads something else", case.name);
+            }
+            let mut payloads = case.payloads.iter().cycle();
+            group.bench_function(id, |bencher| {
+                bencher.iter(|| contender(black_box(payloads.next().map_or(&[], Vec::as_slice))));
+            });
         }
         group.finish();
     }
