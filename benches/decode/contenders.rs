@@ -1,4 +1,4 @@
-//! The three decoders. Each folds an event's fields in the same order.
+//! The decoders. Each folds an event's fields in the same order.
 
 use kv_events::decode::{Batch, BlockHash, Envelope, Event, MediumName, Timestamp};
 use rmpv::Value;
@@ -91,27 +91,28 @@ pub fn kv_events(payload: &[u8]) -> Fold {
 }
 
 #[derive(Deserialize)]
-struct MasterEnvelope<'a>(#[allow(dead_code)] u64, #[serde(borrow)] Vec<Master<'a>>, #[allow(dead_code)] Option<i64>);
+struct Batched<Time, Event>(#[allow(dead_code)] Time, Vec<Event>, #[allow(dead_code)] Option<i64>);
 
+/// A master's event; `T` is `String` for what one writes, or `&str` to borrow from the payload.
 #[derive(Deserialize)]
-struct Master<'a> {
+struct Master<T> {
     event_id: u64,
     timestamp: u64,
     #[allow(dead_code)]
-    event_type: &'a str,
+    event_type: T,
     #[serde(rename = "type")]
     #[allow(dead_code)]
-    kind: &'a str,
-    model_name: Option<&'a str>,
+    kind: T,
+    model_name: Option<T>,
     block_size: Option<u32>,
-    additional_salt: Option<&'a str>,
-    lora_name: Option<&'a str>,
-    tenant_id: &'a str,
-    backend_id: &'a str,
-    medium: Option<&'a str>,
+    additional_salt: Option<T>,
+    lora_name: Option<T>,
+    tenant_id: T,
+    backend_id: T,
+    medium: Option<T>,
     dp_rank: u32,
-    group_id: Option<&'a str>,
-    object_key: Option<&'a str>,
+    group_id: Option<T>,
+    object_key: Option<T>,
     #[allow(dead_code)]
     seq_hashes: Vec<u64>,
     block_hashes: Vec<u64>,
@@ -123,22 +124,26 @@ struct Master<'a> {
     parent_block_hash: Option<u64>,
 }
 
-pub fn rmp_serde_master(payload: &[u8]) -> Fold {
+fn str_of<T: AsRef<str>>(text: &Option<T>) -> Option<&str> {
+    text.as_ref().map(AsRef::as_ref)
+}
+
+pub fn rmp_serde_master<'de, T: Deserialize<'de> + AsRef<str>>(payload: &'de [u8]) -> Fold {
     let mut fold = Fold::default();
-    let Ok(batch) = rmp_serde::from_slice::<MasterEnvelope<'_>>(payload) else { return fold };
+    let Ok(batch) = rmp_serde::from_slice::<Batched<u64, Master<T>>>(payload) else { return fold };
     for event in &batch.1 {
         fold.seen(Seen {
             event_id: Some(event.event_id),
             timestamp: Some(event.timestamp),
             texts: [
-                event.model_name,
-                event.additional_salt,
-                event.lora_name,
-                Some(event.tenant_id),
-                Some(event.backend_id),
-                event.medium,
-                event.group_id,
-                event.object_key,
+                str_of(&event.model_name),
+                str_of(&event.additional_salt),
+                str_of(&event.lora_name),
+                Some(event.tenant_id.as_ref()),
+                Some(event.backend_id.as_ref()),
+                str_of(&event.medium),
+                str_of(&event.group_id),
+                str_of(&event.object_key),
             ],
             numbers: [event.block_size.map(u64::from), Some(u64::from(event.dp_rank)), event.parent_block_hash, None],
             hashes: event.block_hashes.iter().copied(),
@@ -150,69 +155,59 @@ pub fn rmp_serde_master(payload: &[u8]) -> Fold {
 
 /// The positional form in the engine's order of fields.
 #[derive(Deserialize)]
-struct Positional<'a>(
-    #[allow(dead_code)] &'a str,
+struct Positional<T>(
+    #[allow(dead_code)] T,
     Vec<u64>,
     Option<u64>,
     Vec<u32>,
     u32,
     #[allow(dead_code)] Option<u64>,
-    Option<&'a str>,
-    Option<&'a str>,
+    Option<T>,
+    Option<T>,
     #[allow(dead_code)] Option<serde::de::IgnoredAny>,
     #[allow(dead_code)] Option<serde::de::IgnoredAny>,
     Option<u32>,
-    #[allow(dead_code)] Option<&'a str>,
+    #[allow(dead_code)] Option<T>,
 );
 
-#[derive(Deserialize)]
-struct PositionalEnvelope<'a>(
-    #[allow(dead_code)] f64,
-    #[serde(borrow)] Vec<Positional<'a>>,
-    #[allow(dead_code)] Option<i64>,
-);
-
-pub fn rmp_serde_positional(payload: &[u8]) -> Fold {
+pub fn rmp_serde_positional<'de, T: Deserialize<'de> + AsRef<str>>(payload: &'de [u8]) -> Fold {
     let mut fold = Fold::default();
-    let Ok(batch) = rmp_serde::from_slice::<PositionalEnvelope<'_>>(payload) else { return fold };
+    let Ok(batch) = rmp_serde::from_slice::<Batched<f64, Positional<T>>>(payload) else { return fold };
     for event in &batch.1 {
-        fold.engine(event.1.as_slice(), event.2, &event.3, event.4, event.6, event.7, event.10);
+        fold.engine(&event.1, event.2, &event.3, event.4, str_of(&event.6), str_of(&event.7), event.10);
     }
     fold
 }
 
 #[derive(Deserialize)]
-struct Map<'a> {
+struct Map<T> {
     #[serde(rename = "type")]
     #[allow(dead_code)]
-    kind: &'a str,
+    kind: T,
     block_hashes: Vec<u64>,
     parent_block_hash: Option<u64>,
     token_ids: Vec<u32>,
     block_size: u32,
     #[allow(dead_code)]
     lora_id: Option<u64>,
-    medium: Option<&'a str>,
-    lora_name: Option<&'a str>,
+    medium: Option<T>,
+    lora_name: Option<T>,
     group_idx: Option<u32>,
     #[allow(dead_code)]
-    kv_cache_spec_kind: Option<&'a str>,
+    kv_cache_spec_kind: Option<T>,
 }
 
-#[derive(Deserialize)]
-struct MapEnvelope<'a>(#[allow(dead_code)] f64, #[serde(borrow)] Vec<Map<'a>>, #[allow(dead_code)] Option<i64>);
-
-pub fn rmp_serde_map(payload: &[u8]) -> Fold {
+pub fn rmp_serde_map<'de, T: Deserialize<'de> + AsRef<str>>(payload: &'de [u8]) -> Fold {
     let mut fold = Fold::default();
-    let Ok(batch) = rmp_serde::from_slice::<MapEnvelope<'_>>(payload) else { return fold };
+    let Ok(batch) = rmp_serde::from_slice::<Batched<f64, Map<T>>>(payload) else { return fold };
     for event in &batch.1 {
         fold.engine(
             &event.block_hashes,
             event.parent_block_hash,
             &event.token_ids,
             event.block_size,
-            event.medium,
-            event.lora_name,
+            str_of(&event.medium),
+            str_of(&event.lora_name),
             event.group_idx,
         );
     }

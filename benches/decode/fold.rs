@@ -6,7 +6,6 @@
 pub struct Fold {
     pub events: u64,
     sum: u64,
-    place: u64,
 }
 
 impl Fold {
@@ -16,8 +15,7 @@ impl Fold {
 
     #[inline(always)]
     pub fn number(&mut self, number: u64) {
-        self.place = self.place.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        self.sum = self.sum.wrapping_add((number ^ self.place).wrapping_mul(self.place | 1));
+        self.sum = (self.sum.rotate_left(5) ^ number).wrapping_add(0x9e37_79b9_7f4a_7c15);
     }
 
     #[inline(always)]

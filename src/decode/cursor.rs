@@ -244,8 +244,8 @@ impl<'a> Cursor<'a> {
 
     /// Reads integers of 32 bits at most into `values`, as long as nothing else comes; how many.
     #[inline(always)]
-    pub(super) fn uints32(&mut self, values: &mut [u32; AHEAD], wanted: usize) -> usize {
-        let (count, bytes) = decode_run(self.data.get(self.pos..).unwrap_or_default(), values, wanted);
+    pub(super) fn uints32(&mut self, values: &mut [u32; AHEAD]) -> usize {
+        let (count, bytes) = decode_run(self.data, self.pos, values);
         self.pos += bytes;
         count
     }
@@ -257,6 +257,15 @@ impl<'a> Cursor<'a> {
             Head::Array(len) => Ok(len),
             _ => Err(ErrorClass::WrongType),
         }
+    }
+
+    /// Moves past `bytes` if they are next; whether they were.
+    #[inline(always)]
+    pub(super) fn eat<const N: usize>(&mut self, bytes: &[u8; N]) -> bool {
+        let next = self.data.get(self.pos..).and_then(|rest| rest.first_chunk());
+        let eaten = next == Some(bytes);
+        self.pos += if eaten { N } else { 0 };
+        eaten
     }
 
     /// The next value's bytes if it is text; `None`, and past it, if it is anything else.

@@ -4,7 +4,7 @@ use super::cursor::Cursor;
 use super::error::{ErrorClass, Fault};
 use super::event::{Event, EventKind};
 use super::fields::{Fields, Offer, Shape};
-use super::names::Field;
+use super::names::{Field, keys};
 
 /// What `type` and `event_type` have said so far.
 #[derive(Clone, Copy, Default)]
@@ -47,41 +47,80 @@ pub(super) fn tag(
     kind(text.as_bytes()).ok_or(fault(ErrorClass::UnknownTag))
 }
 
+/// What a walk over a map has found so far.
+#[derive(Default)]
+struct Found<'a> {
+    fields: Fields<'a>,
+    tags: Tags,
+    /// Whether some field was at fault.
+    doubtful: bool,
+}
+
+impl<'a> Found<'a> {
+    /// Reads the value at `cursor`, whose key was `name`.
+    #[inline(always)]
+    fn read(&mut self, name: Field, cursor: &mut Cursor<'a>) -> Result<(), Fault> {
+        let value = cursor.pos();
+        match self.fields.read(name, cursor) {
+            Offer::Value(_, Ok(())) => Ok(()),
+            Offer::Value(_, Err(_)) => {
+                self.doubtful = true;
+                cursor.seek(value);
+                skip(cursor)
+            }
+            Offer::Tag => self.tags.read(name, cursor),
+        }
+    }
+}
+
 /// Reads an event of `len` pairs at `cursor`.
 ///
 /// One walk reads all fields that any event can have, because the tag that says which of them count may come last. Only
 /// if one of them was at fault, a second walk looks for the first fault in a field that does count.
 pub(super) fn read<'a>(cursor: &mut Cursor<'a>, len: u32) -> Result<Event<'a>, Fault> {
     let start = *cursor;
-    let mut fields = Fields::default();
-    let mut tags = Tags::default();
-    let mut doubtful = false;
-    for _ in 0..len {
+    let mut found = Found::default();
+    let left = read_in_order(&mut found, cursor, len)?;
+    for _ in 0..left {
         let Some(key) = key(cursor)? else { continue };
-        let value = cursor.pos();
-        let Some(name) = Field::of(key) else {
-            skip(cursor)?;
-            continue;
-        };
-        match fields.read(name, cursor) {
-            Offer::Value(_, Ok(())) => {}
-            Offer::Value(_, Err(_)) => {
-                doubtful = true;
-                cursor.seek(value);
-                skip(cursor)?;
-            }
-            Offer::Tag => tags.read(name, cursor)?,
+        match Field::of(key) {
+            Some(name) => found.read(name, cursor)?,
+            None => skip(cursor)?,
         }
     }
-    let shape = tags.shape(cursor.pos())?;
-    doubtful |= matches!(fields.block_hashes, Some(None));
-    if doubtful {
+    let shape = found.tags.shape(cursor.pos())?;
+    let fields = found.fields;
+    if found.doubtful || matches!(fields.block_hashes, Some(None)) {
         first_fault(start, len, shape)?;
     }
     match fields.missing(shape, cursor.pos()) {
         Some(fault) => Err(fault),
         None => Ok(fields.into_event(shape)),
     }
+}
+
+/// Reads the keys of a store's event as long as they come in the order in which stores write them; how many are left.
+///
+/// An event that begins with another key is none of these. Knowing which key to expect saves finding out which one it is.
+#[inline(always)]
+fn read_in_order<'a>(found: &mut Found<'a>, cursor: &mut Cursor<'a>, len: u32) -> Result<u32, Fault> {
+    let mut left = len;
+    macro_rules! expect {
+        ($($name:ident)*) => {$(
+            if left > 0 && cursor.eat(&keys::$name) {
+                found.read(Field::$name, cursor)?;
+                left -= 1;
+            }
+        )*};
+    }
+    expect!(EventId);
+    if left < len {
+        expect! {
+            Timestamp EventType Type ModelName BlockSize AdditionalSalt LoraName TenantId BackendId Medium DpRank GroupId
+            ObjectKey SeqHashes BlockHashes BaseBlockIdx ParentHash TokenIds ParentBlockHash
+        }
+    }
+    Ok(left)
 }
 
 /// The first fault in a field that belongs to `shape`, if there is one.

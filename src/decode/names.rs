@@ -9,7 +9,27 @@ macro_rules! names {
         }
 
         const NAMES: &[(Field, &str)] = &[$((Field::$name, $text),)*];
+
+        /// The names as keys on the wire: msgpack text of up to 31 bytes.
+        #[allow(non_upper_case_globals, dead_code, reason = "called like the fields; not all are expected anywhere")]
+        pub(super) mod keys {
+            use super::encoded;
+
+            $(pub(in super::super) const $name: [u8; 1 + $text.len()] = encoded($text);)*
+        }
     };
+}
+
+const fn encoded<const N: usize>(name: &str) -> [u8; N] {
+    let name = name.as_bytes();
+    assert!(N == name.len() + 1 && N <= 32);
+    let mut key = [rmp::Marker::FixStr(name.len() as u8).to_u8(); N];
+    let mut at = 0;
+    while at < name.len() {
+        key[at + 1] = name[at];
+        at += 1;
+    }
+    key
 }
 
 names! {

@@ -63,6 +63,7 @@ pub(super) fn check(data: &[u8], start: usize) -> Result<Seen, Fault> {
 /// Checks the value at `start`, which stands in one container already; where it ends.
 fn check_child(data: &[u8], start: usize, seen: &mut Seen) -> Result<usize, Fault> {
     const LEVELS: usize = MAX_DEPTH - 1;
+    const STR8: u8 = rmp::Marker::Str8.to_u8();
     let mut outer = [0_u64; LEVELS];
     let mut depth = 0;
     let mut left = 1_u64;
@@ -75,6 +76,11 @@ fn check_child(data: &[u8], start: usize, seen: &mut Seen) -> Result<usize, Faul
         left -= 1;
         if size > 0 {
             pos += size;
+            if pos > data.len() {
+                return Err(Fault::at(ErrorClass::Truncated, data.len()));
+            }
+        } else if let (STR8, Some(&len)) = (marker, data.get(pos + 1)) {
+            pos += 2 + usize::from(len);
             if pos > data.len() {
                 return Err(Fault::at(ErrorClass::Truncated, data.len()));
             }

@@ -7,8 +7,9 @@ use super::error::ErrorClass;
 #[inline]
 pub(super) fn from_bytes(bytes: &[u8]) -> Result<&str, ErrorClass> {
     if is_ascii(bytes) {
-        // SAFETY: ASCII is UTF-8. Measured: the standard library's check of a store's event, some 250 bytes of text in
-        // nine pieces, was 15 % of all instructions of decoding it.
+        // SAFETY: ASCII is UTF-8. Measured with `decode/master-64` of the benches, where an event has some 250 bytes of text
+        // in ten pieces: with the standard library's validation in place of this check the batch takes 17 % longer, with
+        // its `is_ascii` 6 %.
         return Ok(unsafe { std::str::from_utf8_unchecked(bytes) });
     }
     std::str::from_utf8(bytes).map_err(|_| ErrorClass::InvalidUtf8)

@@ -213,7 +213,7 @@ impl<'a> Ahead<'a> {
 
     #[inline(never)]
     fn read_ahead(&mut self) -> Option<()> {
-        let mut count = self.cursor.uints32(&mut self.tokens, self.left as usize);
+        let mut count = self.cursor.uints32(&mut self.tokens);
         if count == 0 {
             self.left.checked_sub(1)?;
             self.tokens[0] = self.cursor.uint32().ok()?;
