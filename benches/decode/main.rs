@@ -15,6 +15,9 @@ use std::path::Path;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
+/// Reads a payload and folds every token, hash and key of it.
+type Contender = fn(&[u8]) -> fold::Fold;
+
 fn decode(criterion: &mut Criterion) {
     let cases = cases::all();
     if let Some(folder) = std::env::var_os("KV_EVENTS_BENCH_DUMP") {
@@ -28,7 +31,7 @@ fn decode(criterion: &mut Criterion) {
         return;
     }
     for case in &cases {
-        let contenders: [(&str, fn(&[u8]) -> fold::Fold); 4] = [
+        let contenders: [(&str, Contender); 4] = [
             ("kv-events", contenders::kv_events),
             ("rmp-serde", case.rmp_serde),
             ("rmp-serde-borrowed", case.rmp_serde_borrowed),
