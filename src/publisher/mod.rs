@@ -33,11 +33,12 @@ pub const DROP_DEADLINE: Duration = Duration::from_secs(1);
 /// critical section: when the queue is full, a few removals; for a `stored`, the end of a remove-all sweep of its tenant.
 /// Such a section is well under a microsecond of work, but a scheduler that stops the thread inside it makes the others
 /// wait until it runs again.
-/// Measured on two cores with three producers flat out into a full queue of 1024 calls, builds competing for both
-/// cores: the worst of 10 to 20 million calls waited 84 ms, with a producer stopped in its calls for 5 ms at a time 94 ms,
-/// with the sender running 1 ms in every 20 it waited 212 ms, with the sender under `SCHED_IDLE` beside two hogs 356 ms;
-/// about one call in 3000 waited for more than a millisecond. With room in the queue, at 60,000 calls a second, the worst
-/// of 800,000 calls took 1 to 9 ms. (`tests/faults`, faults `overflow`, `frozen`, `throttled`, `starved`, and the others.)
+/// Measured in two runs on two cores, three producers flat out into a full queue of 1024 calls, builds competing for both cores
+/// (load 10 to 20): the worst of 9 and 15 million calls waited 84 and 693 ms; with a producer stopped in its calls for 5 ms
+/// at a time 94 and 299 ms, with the sender running 1 ms in every 20 it waited 212 and 224 ms, with the sender under
+/// `SCHED_IDLE` beside two hogs 356 and 504 ms. In all of these about one call in 3,000 to 15,000 waited for more than a
+/// millisecond. With room in the queue, at 60,000 calls a second, the worst of 800,000 calls took 1 to 9 ms. (`tests/faults`:
+/// `overflow`, `frozen`, `throttled`, `starved`, and the others.)
 ///
 /// The events of one call travel in one message, in order, and are lost together or not at all. Events of one thread keep
 /// their order.
