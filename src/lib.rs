@@ -1,4 +1,5 @@
-//! KV-cache events: who can read what, where.
+#![cfg_attr(feature = "zmq", doc = include_str!("../README.md"))]
+//! # The way of the data
 //!
 //! ```text
 //! event, config      what a master says, and with what settings

@@ -20,11 +20,11 @@
 //! | subscribes without end | ZeroMQ keeps every topic, some 30 times its size | read as fast as the sender looks: a topic at a time, hardly 1000 a second |
 //! | never reads | `send_hwm` messages | [`Config::memory_bound`](crate::Config::memory_bound) |
 //!
-//! What remains: topics that a connected peer subscribes to are kept until it goes, ZeroMQ has no limit for their number,
-//! and whenever any peer goes the sender walks through all of them. With ZeroMQ's default mark of 1000 that was 7 GiB in a
-//! minute and a sender that stood still; with this one memory grows by less than a MiB a second, but a peer that subscribes
-//! for minutes, together with others that come and go all the time, still slows the sender down until events are evicted
-//! (counted, and told in the numbers). Only who may connect bounds that.
+//! What remains: topics that a peer subscribes to are kept until it goes and what it had sent by then has been read, ZeroMQ
+//! has no limit for their number, and whenever any peer goes the sender walks through all of them. With ZeroMQ's default
+//! mark of 1000 that was 7 GiB in a minute and a sender that stood still; with this one memory grows by less than a MiB a
+//! second, but a peer that subscribes for minutes, together with others that come and go all the time, still slows the
+//! sender down until events are evicted (counted, and told in the numbers). Only who may connect bounds that.
 
 use crate::endpoint::{self, Endpoint};
 use crate::error::{EndpointError, StartError};

@@ -4,8 +4,7 @@ use kv_events::decode::{BlockHash, CacheKind, Event, Stored, Timestamp};
 use kv_events::engine::{Form, encode_batch};
 use rmp::encode::{self as msgpack, ByteBuf};
 
-use crate::contenders;
-use crate::fold::Fold;
+use crate::{Contender, contenders};
 
 pub struct Case {
     pub name: &'static str,
@@ -13,8 +12,8 @@ pub struct Case {
     pub payloads: Vec<Vec<u8>>,
     /// Events of each that can be read.
     pub events: u64,
-    pub rmp_serde: fn(&[u8]) -> Fold,
-    pub rmp_serde_borrowed: fn(&[u8]) -> Fold,
+    pub rmp_serde: Contender,
+    pub rmp_serde_borrowed: Contender,
 }
 
 pub fn all() -> Vec<Case> {
