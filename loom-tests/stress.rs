@@ -335,7 +335,7 @@ fn no_cleared_behind_a_racing_stored() {
                 scope.spawn(move || {
                     let mut object = shards[shard].lock().unwrap();
                     *object = true;
-                    sweeps.store("a", || publish(shard, true));
+                    sweeps.store(b"a", || publish(shard, true));
                 });
             }
             sweeper.join().unwrap()

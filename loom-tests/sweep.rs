@@ -43,9 +43,9 @@ impl Master {
         let mut object = self.shards[shard].lock().unwrap();
         if tenant == TENANT {
             *object = true;
-            self.sweeps.store(tenant, || self.publish(STORED, shard));
+            self.sweeps.store(tenant.as_bytes(), || self.publish(STORED, shard));
         } else {
-            self.sweeps.store(tenant, || ());
+            self.sweeps.store(tenant.as_bytes(), || ());
         }
     }
 

@@ -27,6 +27,9 @@ mod error;
 mod event;
 #[cfg(any(feature = "metrics", feature = "prometheus"))]
 pub mod metrics;
+#[cfg(any(feature = "zmq", feature = "__internals", feature = "capi"))]
+#[cfg_attr(not(any(feature = "zmq", feature = "__internals")), allow(dead_code))]
+mod names;
 mod publisher;
 mod status;
 #[cfg(feature = "zmq")]

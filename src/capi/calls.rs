@@ -1,9 +1,11 @@
 //! The calls that publish. They take no lock and do not allocate, the same as from Rust.
 
+use super::ascii::Ascii;
 use super::publisher::PublisherHandle;
-use super::text::{Text, read_all};
+use super::text::Text;
 use super::{Code, guard};
-use crate::event::{MediaSet, Object};
+use crate::event::MediaSet;
+use crate::names::Names;
 use crate::publisher::Publisher;
 
 /// In a set of media: memory.
@@ -26,14 +28,16 @@ pub struct RawObject {
 }
 
 impl RawObject {
+    /// The names, which may not be UTF-8; `None` if one of them cannot be.
+    ///
     /// # Safety
     ///
     /// The texts are texts, and stay as they are for `'a`.
     #[inline(always)]
-    pub(super) unsafe fn read<'a>(&self) -> Result<Object<'a>, Code> {
+    pub(super) unsafe fn names<'a>(&self) -> Option<Names<'a>> {
         // SAFETY: the caller's promise.
-        let [tenant, key, group] = unsafe { read_all([self.tenant, self.key, self.group]) }?;
-        Ok(Object { tenant, key, group })
+        let [tenant, key, group] = unsafe { Text::bytes([self.tenant, self.key, self.group]) }?;
+        Some(Names { tenant, key, group })
     }
 }
 
@@ -126,9 +130,9 @@ unsafe fn publish(publisher: *const PublisherHandle, object: *const RawObject, d
         return refuse(publisher, Code::InvalidArgument, 1);
     };
     // SAFETY: the caller's promise.
-    match unsafe { object.read() } {
-        Ok(object) => Code::of(publisher.object_call(&object, removed, stored)),
-        Err(code) => refuse(publisher, code, (removed.len() + stored.len()) as u8),
+    match unsafe { object.names() } {
+        Some(names) => Code::of(publisher.names_call(names, removed, stored, Ascii::new())),
+        None => refuse(publisher, Code::InvalidArgument, (removed.len() + stored.len()) as u8),
     }
 }
 

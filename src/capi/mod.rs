@@ -15,6 +15,7 @@
 // The rules above are the safety section of every function here; C has no other kind of function.
 #![allow(clippy::missing_safety_doc)]
 
+mod ascii;
 pub mod calls;
 pub mod config;
 pub mod log;

@@ -9,8 +9,8 @@ use crate::sync::Slot;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Marks a publisher's handle.
-const KIND: u64 = 0x6b76_5f70_7562_6c31;
+/// Marks a publisher's handle. No more than 31 bits, since those can be compared with in one instruction.
+const KIND: u64 = 0x6b76_7031;
 
 /// A publisher. Any number of threads may use it at once, `kv_events_stop` included; only `kv_events_free` needs it to
 /// itself. A handle that was freed is still recognised: calls with it return KV_EVENTS_INVALID_HANDLE.

@@ -1,10 +1,11 @@
 //! Remove-all sweeps.
 
+use super::ascii::Ascii;
 use super::calls::{RawObject, media, refuse};
 use super::publisher::PublisherHandle;
 use super::text::Text;
 use super::{Code, guard};
-use crate::event::{Before, MediaSet};
+use crate::event::MediaSet;
 use crate::publisher::{Publisher, Sweep, SweepOutcome};
 use std::sync::Arc;
 
@@ -102,17 +103,16 @@ pub unsafe extern "C" fn kv_events_sweep_removed(
         // SAFETY: the module's rules.
         let Some(raw) = (unsafe { object.as_ref() }) else { return refuse(publisher, Code::InvalidArgument, 1) };
         // SAFETY: the module's rules.
-        let (code, events) = match (unsafe { raw.read() }, media(media_before)) {
-            (Ok(object), Some(media)) => return Code::of(sweep.removed(&object, Before::mutation(media))),
-            (Err(code), media) => (code, media.map_or(1, MediaSet::len)),
-            (Ok(_), None) => (Code::InvalidArgument, 1),
-        };
-        // It cannot be told, but it is gone: a `cleared` may still say so.
+        let (names, media) = (unsafe { raw.names() }, media(media_before));
+        // Even what cannot be told is gone: a `cleared` may still say so.
         // SAFETY: the module's rules.
-        if let Ok(tenant) = unsafe { raw.tenant.read() } {
+        if let Some([tenant]) = unsafe { Text::bytes([raw.tenant]) } {
             sweep.count_removed(tenant);
         }
-        refuse(publisher, code, events as u8)
+        match (names, media) {
+            (Some(names), Some(media)) => Code::of(publisher.names_call(names, media, MediaSet::EMPTY, Ascii::new())),
+            (_, media) => refuse(publisher, Code::InvalidArgument, media.map_or(1, MediaSet::len) as u8),
+        }
     })
 }
 

@@ -32,7 +32,7 @@ impl<T: Call> Pipe<T> {
     }
 
     /// Queues a call, evicting the oldest if there is no room, and wakes the sender if it sleeps.
-    #[inline]
+    #[inline(always)]
     pub fn push(&self, call: T) {
         self.queue.push(call, |victim| {
             if !fault!(VictimNotReturned) {

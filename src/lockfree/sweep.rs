@@ -65,16 +65,22 @@ impl SweepTable {
     /// Queues a `stored` of `tenant` by `push`. Whether it is to be queued at all has been decided before: one that is
     /// refused or suppressed interrupts nothing. Costs one load while no sweep runs.
     #[inline]
-    pub fn store(&self, tenant: &str, push: impl FnOnce()) {
-        if self.active.load(Ordering::Acquire) == 0 { push() } else { self.store_during_sweeps(tenant, push) }
+    pub fn store(&self, tenant: &[u8], push: impl FnOnce()) {
+        if self.is_idle() { push() } else { self.store_during_sweeps(tenant, push) }
+    }
+
+    /// Whether no sweep runs: then a `stored` may be queued as it is.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.active.load(Ordering::Acquire) == 0
     }
 
     #[cold]
-    fn store_during_sweeps(&self, tenant: &str, push: impl FnOnce()) {
+    fn store_during_sweeps(&self, tenant: &[u8], push: impl FnOnce()) {
         let mut table = self.table.lock();
         let mut interrupts = false;
         for sweep in &mut table.sweeps {
-            if !sweep.interrupted && *sweep.tenant == *tenant {
+            if !sweep.interrupted && sweep.tenant.as_bytes() == tenant {
                 sweep.interrupted = true;
                 interrupts = true;
             }

@@ -1,6 +1,8 @@
 //! What stands in for a live publisher in a build without a socket: there never is one.
 
 use crate::event::{MediaSet, Object, Outcome};
+#[cfg(feature = "capi")]
+use crate::names::{CopyNames, Names};
 use crate::status::{Status, StopReport};
 use std::time::Duration;
 
@@ -14,6 +16,11 @@ pub(super) enum SweepToken {}
 
 impl Live {
     pub(super) fn object_call(&self, _: &Object<'_>, _: MediaSet, _: MediaSet) -> Outcome {
+        match *self {}
+    }
+
+    #[cfg(feature = "capi")]
+    pub(super) fn names_call(&self, _: Names<'_>, _: MediaSet, _: MediaSet, _: impl CopyNames) -> Outcome {
         match *self {}
     }
 

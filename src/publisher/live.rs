@@ -5,6 +5,7 @@ use crate::config::{CALLERS, Config};
 use crate::error::StartError;
 use crate::event::{MediaSet, Object, Outcome, Refusal, tenant_or_default};
 use crate::lockfree::{Closed, EvictingQueue, Limits, Pipe, Pool, SweepEnd, SweepTable, SweepToken};
+use crate::names::{CopyNames, Known, Names};
 use crate::sender::{Pace, Sender, Tally};
 use crate::status::{Status, StopReport};
 use crate::sync::Counter;
@@ -138,25 +139,49 @@ impl Live {
 
     #[inline]
     pub(super) fn object_call(&self, object: &Object<'_>, removed: MediaSet, stored: MediaSet) -> Outcome {
-        let events = (removed.len() + stored.len()) as u8;
-        if events == 0 {
+        self.names_call(Names::of(object), removed, stored, Known)
+    }
+
+    /// The same for names that are copied, and perhaps looked through, by `copy`.
+    #[inline(always)]
+    pub(super) fn names_call(
+        &self,
+        names: Names<'_>,
+        removed: MediaSet,
+        stored: MediaSet,
+        mut copy: impl CopyNames,
+    ) -> Outcome {
+        // Counted where it is asked for: a caller that does not ask does not pay.
+        let events = || (removed.len() + stored.len()) as u8;
+        if removed.is_empty() && stored.is_empty() {
             return Outcome::Nothing;
         }
-        if !self.emit_object_key || object.key.is_empty() {
-            self.skipped.add(events.into());
-            return Outcome::Suppressed { events };
+        if !self.emit_object_key || names.key.is_empty() {
+            self.skipped.add(events().into());
+            return Outcome::Suppressed { events: events() };
         }
-        let call = self.encoder.object_call(object, removed, stored);
+        let call = self.encoder.names_call(names, removed, stored);
         if let Err(refusal) = self.check(&call) {
-            return self.refuse(refusal, events);
+            return self.refuse(refusal, events());
         }
-        let frame = self.encode(&call);
-        if stored.is_empty() {
+        let mut frame = self.frame(&call);
+        call.write_by(&mut frame, &mut copy);
+        if !copy.are_text(call.names()) {
+            self.shared.pipe.pool().give(frame);
+            return self.refuse(Refusal::NotUtf8, events());
+        }
+        if stored.is_empty() || self.sweeps.is_idle() {
             self.shared.pipe.push(frame);
         } else {
-            self.sweeps.store(tenant_or_default(object.tenant), || self.shared.pipe.push(frame));
+            self.store_during_sweeps(call.names().tenant, frame);
         }
-        Outcome::Accepted { events }
+        Outcome::Accepted { events: events() }
+    }
+
+    /// Apart, so that the way without sweeps has the one `push` to itself and is compiled in one piece.
+    #[cold]
+    fn store_during_sweeps(&self, tenant: &[u8], frame: Frame) {
+        self.sweeps.store(tenant, || self.shared.pipe.push(frame));
     }
 
     pub(super) fn cleared(&self, tenant: &str) -> Outcome {
@@ -164,7 +189,9 @@ impl Live {
         if let Err(refusal) = self.check(&call) {
             return self.refuse(refusal, 1);
         }
-        self.shared.pipe.push(self.encode(&call));
+        let mut frame = self.frame(&call);
+        call.write(&mut frame);
+        self.shared.pipe.push(frame);
         Outcome::Accepted { events: 1 }
     }
 
@@ -188,7 +215,7 @@ impl Live {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn check(&self, call: &EncodedCall<'_>) -> Result<(), Refusal> {
         self.shared.pipe.check_open().map_err(|closed| match closed {
             Closed::Stopped => Refusal::Stopped,
@@ -210,11 +237,9 @@ impl Live {
         self.refused.add(events.into());
     }
 
-    #[inline]
-    fn encode(&self, call: &EncodedCall<'_>) -> Frame {
-        let mut frame = self.shared.pipe.take_buffer().unwrap_or_else(|| Frame::with_room(call.room()));
-        call.write(&mut frame);
-        frame
+    #[inline(always)]
+    fn frame(&self, call: &EncodedCall<'_>) -> Frame {
+        self.shared.pipe.take_buffer().unwrap_or_else(|| Frame::with_room(call.room()))
     }
 
     pub(super) fn endpoint(&self) -> &str {

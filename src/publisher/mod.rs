@@ -18,6 +18,8 @@ use {crate::lockfree::SweepToken, live::Live};
 use crate::config::Config;
 use crate::error::StartError;
 use crate::event::{Before, MediaSet, Medium, Object, Outcome};
+#[cfg(feature = "capi")]
+use crate::names::{CopyNames, Names};
 use crate::status::{Status, StopReport};
 use std::time::Duration;
 pub use sweep::{Sweep, SweepOutcome};
@@ -214,6 +216,22 @@ impl Publisher {
     pub(crate) fn object_call(&self, object: &Object<'_>, removed: MediaSet, stored: MediaSet) -> Outcome {
         match &self.live {
             Some(live) => live.object_call(object, removed, stored),
+            None => Outcome::Disabled,
+        }
+    }
+
+    /// One call, for names that `copy` may find to be no text.
+    #[cfg(feature = "capi")]
+    #[inline(always)]
+    pub(crate) fn names_call(
+        &self,
+        names: Names<'_>,
+        removed: MediaSet,
+        stored: MediaSet,
+        copy: impl CopyNames,
+    ) -> Outcome {
+        match &self.live {
+            Some(live) => live.names_call(names, removed, stored, copy),
             None => Outcome::Disabled,
         }
     }

@@ -1,7 +1,7 @@
 //! Removing everything of a tenant, and saying so only if it is true.
 
 use super::{Publisher, SweepToken};
-use crate::event::{Before, Object, Outcome, tenant_or_default};
+use crate::event::{Before, DEFAULT_TENANT, Object, Outcome, tenant_or_default};
 use crate::sync::Flag;
 
 /// A remove-all sweep over one tenant, which decides for itself whether it may end in `cleared`.
@@ -51,13 +51,14 @@ impl<'p> Sweep<'p> {
     ///
     /// An object of another tenant is published, and counts for nothing here.
     pub fn removed(&self, object: &Object<'_>, before: Before) -> Outcome {
-        self.count_removed(object.tenant);
+        self.count_removed(object.tenant.as_bytes());
         self.publisher.removed(object, before)
     }
 
     /// Something of `tenant` was removed.
-    pub(crate) fn count_removed(&self, tenant: &str) {
-        if tenant_or_default(tenant) == &*self.tenant {
+    pub(crate) fn count_removed(&self, tenant: &[u8]) {
+        let tenant = if tenant.is_empty() { DEFAULT_TENANT.as_bytes() } else { tenant };
+        if tenant == self.tenant.as_bytes() {
             self.removed_any.raise();
         }
     }

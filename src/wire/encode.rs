@@ -11,7 +11,8 @@
 //! caches. `event_id` and `timestamp` are zeros of full width in the template; the sender fills them in.
 
 use super::frame::{Frame, PREFIX_LEN};
-use crate::event::{MediaSet, Medium, Object, tenant_or_default};
+use crate::event::{MediaSet, Medium, Object};
+use crate::names::{CopyNames, Known, Names};
 use rmp::Marker;
 use rmp::encode as msgpack;
 
@@ -111,26 +112,33 @@ impl Encoder {
     }
 
     /// The events of a call about `object`: `removed` before `stored`, `cpu` before `disk`. One or two of them.
+    #[cfg(any(test, feature = "__internals"))]
     #[inline]
     pub fn object_call<'a>(&self, object: &Object<'a>, removed: MediaSet, stored: MediaSet) -> EncodedCall<'a> {
+        self.names_call(Names::of(object), removed, stored)
+    }
+
+    /// The events of a call about the object with those names, which may not be UTF-8.
+    #[inline(always)]
+    pub(crate) fn names_call<'a>(&self, names: Names<'a>, removed: MediaSet, stored: MediaSet) -> EncodedCall<'a> {
         let plan = PLANS[usize::from(removed.bits() | stored.bits() << 2) & 15];
-        let (tenant, group) = (tenant_or_default(object.tenant), object.group);
-        let variable = text_len(tenant) + text_or_nil_len(group) + text_len(object.key);
-        self.call(plan, Object { tenant, ..*object }, variable)
+        let names = names.with_tenant();
+        let variable = text_len(names.tenant) + text_or_nil_len(names.group) + text_len(names.key);
+        self.call(plan, names, variable)
     }
 
     /// The one event of a `cleared` call.
     pub fn cleared_call<'a>(&self, tenant: &'a str) -> EncodedCall<'a> {
-        let tenant = tenant_or_default(tenant);
-        self.call(Plan { first: CLEARED, second: NONE }, Object::new(tenant, ""), text_len(tenant))
+        let names = Names::of(&Object::new(tenant, "")).with_tenant();
+        self.call(Plan { first: CLEARED, second: NONE }, names, text_len(names.tenant))
     }
 
-    #[inline]
-    fn call<'a>(&self, plan: Plan, object: Object<'a>, variable: usize) -> EncodedCall<'a> {
+    #[inline(always)]
+    fn call<'a>(&self, plan: Plan, names: Names<'a>, variable: usize) -> EncodedCall<'a> {
         let fixed = |at: u8| self.templates.get(usize::from(at)).map_or(0, |template| template.len);
         let first = variable + fixed(plan.first);
         let second = if plan.second == NONE { 0 } else { variable + fixed(plan.second) };
-        EncodedCall { plan, object, variable, events: [first, second] }
+        EncodedCall { plan, names, variable, events: [first, second] }
     }
 
     /// The templates of `plan`'s events.
@@ -144,7 +152,7 @@ impl Encoder {
 #[derive(Debug)]
 pub struct EncodedCall<'a> {
     plan: Plan,
-    object: Object<'a>,
+    names: Names<'a>,
     /// What goes into the frame, bytes.
     variable: usize,
     /// What comes out of the message, bytes of each event.
@@ -158,6 +166,12 @@ impl EncodedCall<'_> {
         self.events[0].max(self.events[1])
     }
 
+    /// The names as they go into the frame: with a tenant in any case.
+    #[inline]
+    pub(crate) fn names(&self) -> &Names<'_> {
+        &self.names
+    }
+
     /// Bytes that it needs in a frame.
     #[inline]
     pub fn room(&self) -> usize {
@@ -167,8 +181,14 @@ impl EncodedCall<'_> {
     /// Writes into `frame` what the templates do not have.
     #[inline]
     pub fn write(&self, frame: &mut Frame) {
-        let Object { tenant, key, group } = self.object;
-        let mut out = Cursor { out: frame.room(self.variable), at: 0 };
+        self.write_by(frame, &mut Known);
+    }
+
+    /// The same with names copied by `copy`.
+    #[inline(always)]
+    pub(crate) fn write_by(&self, frame: &mut Frame, copy: &mut impl CopyNames) {
+        let Names { tenant, key, group } = self.names;
+        let mut out = Cursor { out: frame.room(self.variable), at: 0, copy };
         out.text(tenant);
         let group_at = out.at;
         let mut key_at = group_at;
@@ -245,8 +265,8 @@ impl Template {
     }
 }
 
-#[inline]
-fn text_len(text: &str) -> usize {
+#[inline(always)]
+fn text_len(text: &[u8]) -> usize {
     text.len()
         + match text.len() {
             0..32 => 1,
@@ -256,19 +276,20 @@ fn text_len(text: &str) -> usize {
         }
 }
 
-#[inline]
-fn text_or_nil_len(text: &str) -> usize {
+#[inline(always)]
+fn text_or_nil_len(text: &[u8]) -> usize {
     if text.is_empty() { 1 } else { text_len(text) }
 }
 
 /// The hot end: copies into a slice that is known to be large enough.
-struct Cursor<'a> {
+struct Cursor<'a, C> {
     out: &'a mut [u8],
     at: usize,
+    copy: &'a mut C,
 }
 
-impl Cursor<'_> {
-    #[inline]
+impl<C: CopyNames> Cursor<'_, C> {
+    #[inline(always)]
     fn put(&mut self, bytes: &[u8]) {
         self.out[self.at..self.at + bytes.len()].copy_from_slice(bytes);
         self.at += bytes.len();
@@ -276,31 +297,34 @@ impl Cursor<'_> {
 
     /// The header is written by hand: `rmp`'s writers go through `io::Write`, which is not inlined and costs more than the
     /// copy of the text.
-    #[inline]
-    fn text(&mut self, text: &str) {
+    #[inline(always)]
+    fn text(&mut self, text: &[u8]) {
         let len = text.len();
         if len < 32 {
             self.put(&[Marker::FixStr(len as u8).to_u8()]);
+            // Not shared with the others: what is known to be short is copied in fewer steps.
+            return self.name(text);
         } else if len < 256 {
             self.put(&[Marker::Str8.to_u8(), len as u8]);
         } else {
-            self.long_header(len);
+            let [a, b, c, d] = (len as u32).to_be_bytes();
+            if len < 65_536 {
+                self.put(&[Marker::Str16.to_u8(), c, d]);
+            } else {
+                self.put(&[Marker::Str32.to_u8(), a, b, c, d]);
+            }
         }
-        self.put(text.as_bytes());
+        self.name(text);
     }
 
-    #[cold]
-    fn long_header(&mut self, len: usize) {
-        let [a, b, c, d] = (len as u32).to_be_bytes();
-        if len < 65_536 {
-            self.put(&[Marker::Str16.to_u8(), c, d]);
-        } else {
-            self.put(&[Marker::Str32.to_u8(), a, b, c, d]);
-        }
+    #[inline(always)]
+    fn name(&mut self, name: &[u8]) {
+        self.copy.copy(&mut self.out[self.at..self.at + name.len()], name);
+        self.at += name.len();
     }
 
-    #[inline]
-    fn text_or_nil(&mut self, text: &str) {
+    #[inline(always)]
+    fn text_or_nil(&mut self, text: &[u8]) {
         if text.is_empty() { self.put(&[Marker::Null.to_u8()]) } else { self.text(text) }
     }
 }

@@ -83,7 +83,7 @@ impl<T: Call> EvictingQueue<T> {
     }
 
     /// Puts `call` in, evicting the oldest calls if there is no room; victims go to `recycle`.
-    #[inline]
+    #[inline(always)]
     pub fn push(&self, call: T, recycle: impl FnMut(T)) {
         if let Err(call) = self.ring.push(call) {
             self.push_evicting(call, recycle);
