@@ -19,8 +19,8 @@ pub(crate) const CALLERS: usize = 64;
 /// The smallest buffer of a call, bytes: four cache lines hold the usual tenant, group and key. Larger ones are powers of
 /// two.
 pub(crate) const SMALLEST_BUFFER: usize = 256;
-/// A slot of the queue or of the pool's list, bytes.
-const SLOT: usize = 48;
+/// A slot of the queue and one of the pool's list, and what holds the buffer, bytes.
+const SLOTS: usize = 2 * 24 + 32;
 /// What a message takes beside its events: header, numbers, ZeroMQ's three records.
 const MESSAGE_OVERHEAD: usize = 512;
 
@@ -190,7 +190,7 @@ impl Config {
     ///
     /// ```text
     ///   (queue_capacity + 64 callers) x (the buffer of a call)
-    /// + (queue_capacity + 64 + max_batch_events) x (2 slots of 48 bytes)
+    /// + (queue_capacity + 64 + max_batch_events) x (2 slots of 24 bytes, 32 for the buffer's handle)
     /// + (3 + subscribers x send_hwm) x (the largest message)
     ///
     /// buffer of a call: its tenant, group and key, less than max_event_bytes, rounded up to a power of two, at least 256
@@ -199,8 +199,8 @@ impl Config {
     ///
     /// Calls take idle buffers before they make new ones, so those in the pool are among the first line's; idle ones hold no
     /// more than `retain_bytes` each. Two of the three messages are the batch in the sender's hands. A subscriber that reads
-    /// holds nothing for long, and messages are shared by all subscribers that are equally far behind. What the bound leaves out: the allocator's own losses, some 20 KiB for each
-    /// connection, and the kernel's socket buffers.
+    /// holds nothing for long, and messages are shared by all subscribers that are equally far behind. What the bound leaves
+    /// out: the allocator's own losses, some 20 KiB for each connection, and the kernel's socket buffers.
     ///
     /// This is what keys at their limit could do. With keys of 100 bytes and `emit_legacy_compat` a call's buffer is 256
     /// bytes and a message 32 KiB: the default settings then come to 24 MiB with a full queue, and 320 MiB for each
@@ -217,7 +217,7 @@ impl Config {
         let call = self.max_event_bytes.saturating_mul(2);
         let buffer = self.max_event_bytes.max(SMALLEST_BUFFER).checked_next_power_of_two()?;
         let calls = self.queue_capacity.checked_add(CALLERS)?;
-        let slots = calls.checked_add(self.max_batch_events)?.checked_mul(2 * SLOT)?;
+        let slots = calls.checked_add(self.max_batch_events)?.checked_mul(SLOTS)?;
         let batch = self.max_batch_bytes.min(self.max_batch_events.saturating_mul(self.max_event_bytes));
         let message = batch.checked_add(call)?.checked_add(MESSAGE_OVERHEAD)?;
         let stuck = match (subscribers, self.send_hwm as usize) {
