@@ -18,6 +18,14 @@
 //!   tracker          what they say of loss and restarts       reader's thread
 //! ```
 
+#[cfg(all(feature = "zmq", not(target_has_atomic = "64")))]
+compile_error!(
+    "kv-events counts in 64-bit atomics, which this target lacks; with `default-features = false` decoder and tracker \
+     work, and the publisher publishes nothing"
+);
+#[cfg(all(feature = "cli", not(unix)))]
+compile_error!("the tools of kv-events (feature `cli`) need a Unix, as its subscriber does; leave the feature out");
+
 #[cfg(feature = "capi")]
 mod capi;
 mod config;
@@ -32,7 +40,7 @@ pub mod metrics;
 mod names;
 mod publisher;
 mod status;
-#[cfg(feature = "zmq")]
+#[cfg(all(feature = "zmq", unix))]
 pub mod subscriber;
 pub mod tracker;
 
