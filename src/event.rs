@@ -210,7 +210,7 @@ pub struct Replica {
 /// consumes it, or say [`discard`](Before::discard) if the mutation did not happen. It is neither `Copy` nor `Clone`,
 /// so one mutation cannot be announced twice by mistake.
 ///
-/// ```compile_fail
+/// ```compile_fail,E0382
 /// # use kv_events::{Before, MediaSet, Object, Publisher};
 /// let publisher = Publisher::disabled();
 /// let before = Before::mutation(MediaSet::CPU);

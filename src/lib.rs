@@ -33,6 +33,8 @@ pub mod decode;
 pub mod engine;
 mod error;
 mod event;
+#[cfg(doctest)]
+mod forbidden;
 #[cfg(any(feature = "metrics", feature = "prometheus"))]
 pub mod metrics;
 #[cfg(any(feature = "zmq", feature = "__internals", feature = "capi"))]

@@ -149,7 +149,6 @@ impl Verdict {
 
 /// Who lost the messages of a gap, by the event ids around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum GapCause {
     /// The ids run on across the gap: the publisher lost events before it sent them (evicted from a full queue, or
     /// failed to send). Empty batches that were lost on the way look the same.

@@ -93,13 +93,13 @@ impl<'a> Batch<'a> {
     }
 
     /// What [`checked`](Batch::checked) needs to give this batch again.
-    #[cfg(feature = "zmq")]
+    #[cfg(all(feature = "zmq", unix))]
     pub(crate) const fn head(&self) -> BatchHead {
         self.head
     }
 
     /// The batch that `head` was read from, without reading it again.
-    #[cfg(feature = "zmq")]
+    #[cfg(all(feature = "zmq", unix))]
     pub(crate) const fn checked(payload: &'a [u8], head: BatchHead) -> Batch<'a> {
         Batch { payload, head }
     }
