@@ -1,4 +1,5 @@
 #![cfg_attr(feature = "zmq", doc = include_str!("../README.md"))]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 //! # The way of the data
 //!
 //! ```text
