@@ -427,6 +427,17 @@ mod tests {
     }
 
     #[test]
+    #[cfg(feature = "serde")]
+    fn a_wait_strategy_is_a_text_in_json() {
+        for text in ["park", "nap:50us", "poll:250us", "spin"] {
+            let config: Config = serde_json::from_str(&format!(r#"{{"kv_events_wait_strategy":"{text}"}}"#)).unwrap();
+            assert_eq!(serde_json::to_value(&config).unwrap()["kv_events_wait_strategy"], text);
+        }
+        let error = serde_json::from_str::<Config>(r#"{"kv_events_wait_strategy":"sleep"}"#).unwrap_err();
+        assert!(error.to_string().starts_with("kv_events_wait_strategy=\"sleep\" is none"), "{error}");
+    }
+
+    #[test]
     fn the_recommended_burst_is_a_sixteenth_within_bounds() {
         let bursts = [1, 15, 16, 64, 256, 65_536].map(recommended_eviction_burst);
         assert_eq!(bursts, [1, 1, 1, 4, 16, 16]);
