@@ -213,6 +213,7 @@ impl Config {
     /// assert!(config.memory_bound(2).unwrap() < 35 << 20);
     /// assert_eq!(config.send_hwm(0).memory_bound(1), None);
     /// ```
+    #[must_use]
     pub fn memory_bound(&self, subscribers: usize) -> Option<usize> {
         let call = self.max_event_bytes.saturating_mul(2);
         let buffer = self.max_event_bytes.max(SMALLEST_BUFFER).checked_next_power_of_two()?;
@@ -274,6 +275,7 @@ impl Config {
 }
 
 /// The recommended `eviction_burst` for loaded masters: a sixteenth of the capacity, 1 to 16.
+#[must_use]
 pub const fn recommended_eviction_burst(queue_capacity: usize) -> usize {
     match queue_capacity / 16 {
         0 => 1,
@@ -286,12 +288,7 @@ pub const fn recommended_eviction_burst(queue_capacity: usize) -> usize {
 ///
 /// Written as text (settings, command line) it is `park`, `nap`, `nap:50us`, `poll:50us` or `spin`; units are `us` and
 /// `ms`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize, serde::Deserialize),
-    serde(try_from = "String", into = "String")
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WaitStrategy {
     /// Sleeps at once; the call that finds it asleep pays for a wake-up.
@@ -354,17 +351,17 @@ fn micros(text: &str) -> Option<Duration> {
     (!time.is_zero() && time <= MAX_NAP).then_some(time)
 }
 
-impl TryFrom<String> for WaitStrategy {
-    type Error = ConfigError;
-
-    fn try_from(text: String) -> Result<Self, ConfigError> {
-        text.parse()
+#[cfg(feature = "serde")]
+impl serde::Serialize for WaitStrategy {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 
-impl From<WaitStrategy> for String {
-    fn from(strategy: WaitStrategy) -> String {
-        strategy.to_string()
+#[cfg(feature = "serde")]
+impl<'de> serde::Deserialize<'de> for WaitStrategy {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
     }
 }
 
@@ -427,6 +424,17 @@ mod tests {
         for text in ["", "sleep", "nap:", "nap:50", "poll:0us", "poll:1s", "poll:999999ms", "park:50us"] {
             assert!(text.parse::<WaitStrategy>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    #[cfg(feature = "serde")]
+    fn a_wait_strategy_is_a_text_in_json() {
+        for text in ["park", "nap:50us", "poll:250us", "spin"] {
+            let config: Config = serde_json::from_str(&format!(r#"{{"kv_events_wait_strategy":"{text}"}}"#)).unwrap();
+            assert_eq!(serde_json::to_value(&config).unwrap()["kv_events_wait_strategy"], text);
+        }
+        let error = serde_json::from_str::<Config>(r#"{"kv_events_wait_strategy":"sleep"}"#).unwrap_err();
+        assert!(error.to_string().starts_with("kv_events_wait_strategy=\"sleep\" is none"), "{error}");
     }
 
     #[test]

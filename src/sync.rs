@@ -160,9 +160,11 @@ pub(crate) fn lane() -> usize {
 /// A number that many threads add to. It publishes nothing but itself, so `Relaxed` is enough: whoever needs it exact
 /// reads it after synchronising with the threads that count. For the same reason it is not modelled: it stays the
 /// standard library's under loom.
+#[cfg(target_has_atomic = "64")]
 #[derive(Debug)]
 pub struct Counter(std::sync::atomic::AtomicU64);
 
+#[cfg(target_has_atomic = "64")]
 impl Counter {
     pub(crate) fn new() -> Self {
         Counter(std::sync::atomic::AtomicU64::new(0))
@@ -180,9 +182,11 @@ impl Counter {
 
 /// A figure with one writer at a time, read by anyone: no read-modify-write needed. `Relaxed`, and not modelled, for the
 /// reasons given at [`Counter`].
+#[cfg(target_has_atomic = "64")]
 #[derive(Debug)]
 pub struct Gauge(std::sync::atomic::AtomicU64);
 
+#[cfg(target_has_atomic = "64")]
 impl Gauge {
     pub(crate) fn new() -> Self {
         Gauge(std::sync::atomic::AtomicU64::new(0))

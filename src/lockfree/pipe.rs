@@ -111,6 +111,7 @@ impl<T: Call> Pipe<T> {
     }
 
     /// In a forked child: see [`Wake::disown`].
+    #[cfg_attr(not(unix), allow(dead_code))]
     pub fn disown(&self) {
         self.wake.disown();
     }
