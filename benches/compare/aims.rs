@@ -111,7 +111,8 @@ fn documented_mib() -> f64 {
     CAPACITY as f64 * 450.0 / f64::from(1 << 20) + 2.0
 }
 
-fn shares(reps: usize, length: Length, aims: &mut Vec<Aim>) -> (Vec<f64>, Vec<(usize, Vec<f64>)>) {
+/// What can be sent without a loss with 1 and 4 producers: the bare socket's figures, and the shares.
+pub fn shares(reps: usize, length: Length, aims: &mut Vec<Aim>) -> (Vec<f64>, Vec<(usize, Vec<f64>)>) {
     let (mut raw, mut shares) = (Vec::new(), [(1, Vec::new()), (4, Vec::new())]);
     for _ in 0..reps {
         let ceiling = ceiling::raw(length);

@@ -2,7 +2,7 @@
 
 use super::run::{Who, start_ours};
 use crate::support::peer::Peer;
-use crate::support::{CAPACITY, KEY, Publish, keys, object};
+use crate::support::{CAPACITY, KEY, OBJECTS, Publish, keys, object};
 use serde::Serialize;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -82,7 +82,10 @@ fn count_calls<P: Publish>(publisher: &P, flat_out: bool) -> Allocations {
             }
         }
     };
-    // Counting begins once every buffer that there will be is there.
+    // Counting begins once every buffer that there will be is there: a burst makes more than steps of 64 can need.
+    for key in keys.iter().cycle().take(8 * OBJECTS) {
+        publisher.stored(&object(key));
+    }
     calls(1000);
     while flat_out && publisher.evicted() < 2 * CAPACITY as u64 {
         calls(1000);

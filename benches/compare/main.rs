@@ -79,6 +79,8 @@ enum What {
         #[arg(long)]
         only: Option<String>,
     },
+    /// What can be sent without a loss, as a share of what a bare socket can.
+    Lossless,
     /// Latency, and whether what is promised holds.
     Aims,
     /// Only the aims that need no latency cells: ceiling, full queue, allocations, memory.
@@ -126,6 +128,9 @@ fn measure(what: &What, reps: usize, length: Length, out: &Path) {
                     &format!("full queue, sender stalled, {producers} producers, {}: {mean} a call\n", who.name());
             }
         }
+    }
+    if *what == What::Lossless {
+        aims::shares(reps, length, &mut aims);
     }
     if matches!(what, What::All | What::Aims | What::Latency) {
         let cells = latency::grid(reps, length);
