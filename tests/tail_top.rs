@@ -32,7 +32,7 @@ fn figures(screen: &str, name: &str, n: usize) -> Vec<String> {
 fn figures_stand_on_the_screen_and_q_gives_the_terminal_back() {
     let (first, second) = (Publisher::new(), Publisher::new());
     let mut pty = Pty::run(&mut top(&[&first, &second]), 24, 80);
-    [&first, &second].map(Publisher::await_subscription);
+    [&first, &second].into_iter().for_each(Publisher::await_subscription);
     let (one, two) = (first.endpoint.as_str(), second.endpoint.as_str());
     pty.until(|screen| figures(&screen.contents(), two, 0).first().is_some_and(|state| state == "waiting"));
     assert!(pty.is_raw());

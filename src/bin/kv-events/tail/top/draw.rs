@@ -25,7 +25,7 @@ const LEAST_NAME: u16 = 12;
 const AMPLE_NAME: u16 = 28;
 /// Media and tenants stand side by side from this width on.
 const WIDE: u16 = 64;
-/// Lines that media and tenants get, if there are that many.
+/// Lines that media and tenants get, if they have that many, before more sources do.
 const LEAST_SHARES: u16 = 6;
 
 const fn column<T>(title: &'static str, width: u16, figure: fn(&T) -> String) -> Column<T> {
@@ -94,26 +94,26 @@ pub fn draw(frame: &mut Frame<'_>, view: &View, has_colour: bool) {
     } else {
         vec![FLOW.iter().collect(), LOSS.iter().collect()]
     };
-    let height = table_height(view.sources.len(), tables.len() as u16, area.height);
-    let mut rows = vec![Constraint::Length(1)];
-    rows.extend(tables.iter().map(|_| Constraint::Length(height)));
-    rows.push(Constraint::Fill(1));
-    let areas = Layout::vertical(rows).spacing(1).split(area);
+    let height = table_height(view, tables.len() as u16, area.height);
     let mut pen = Pen { frame, has_colour };
-    pen.title(areas[0], view);
-    let name = |source: &SourceView| source.name.clone();
-    for (columns, &area) in tables.iter().zip(&areas[1..]) {
-        pen.table(area, "SOURCE", &view.sources, name, columns);
+    // From the top down, so that a terminal that is too low loses the end; an empty line before each.
+    pen.title(Rect { height: area.height.min(1), ..area }, view);
+    let mut y = 2;
+    for columns in &tables {
+        let table = Rect { y, height, ..area }.intersection(area);
+        pen.table(table, "SOURCE", &view.sources, |source| source.name.clone(), columns);
+        y += height + 1;
     }
-    pen.shares(areas[areas.len() - 1], view);
+    pen.shares(Rect { y, height: area.height.saturating_sub(y), ..area }.intersection(area), view);
 }
 
 /// How high each of so many tables of the sources may be, heading included.
-fn table_height(sources: usize, tables: u16, height: u16) -> u16 {
+fn table_height(view: &View, tables: u16, height: u16) -> u16 {
+    let lines = |things: usize| u16::try_from(things).unwrap_or(u16::MAX).saturating_add(1);
+    let shares = lines(view.media.len().max(view.tenants.len())).min(LEAST_SHARES);
     // A title, and an empty line before each table and the shares.
-    let taken = 2 + tables + LEAST_SHARES;
-    let all = u16::try_from(sources).unwrap_or(u16::MAX).saturating_add(1);
-    all.min((height.saturating_sub(taken) / tables).max(2))
+    let taken = 2 + tables + shares;
+    lines(view.sources.len()).min((height.saturating_sub(taken) / tables).max(2))
 }
 
 /// What the columns leave of the width for the name.

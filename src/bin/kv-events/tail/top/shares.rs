@@ -146,7 +146,7 @@ mod tests {
         let now = Instant::now();
         tenants.event("b");
         tenants.tick(9, now);
-        ["a", "b", "a", "a", "c"].map(|name| tenants.event(name));
+        ["a", "b", "a", "a", "c"].into_iter().for_each(|name| tenants.event(name));
         let top = tenants.tick(2, now + Duration::from_secs(1));
         let tenant = |name: &str, events, rate| Tenant { name: name.to_owned(), events, rate };
         assert_eq!(top, [tenant("a", 3, 0.0), tenant("b", 2, 1.0)]);
