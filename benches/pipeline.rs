@@ -1,9 +1,12 @@
 //! From the call to a subscriber on a TCP socket, without losing anything: producers hold back when half a queue is under
 //! way. Time is per event, from the first call until the last event has arrived. The subscriber counts, and decodes nothing.
+//! `base` is the harness.
 
 mod support;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use kv_events::Object;
+use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use support::peer::{Peer, Settings};
@@ -37,6 +40,30 @@ fn events(mut payload: &[u8]) -> u64 {
         rmp::decode::read_array_len(&mut payload).ok()
     };
     count().expect("a payload").into()
+}
+
+/// The harness alone: every call arrives where it is made.
+struct Direct<'a>(&'a Arrived);
+
+impl Publish for Direct<'_> {
+    fn stored(&self, object: &Object<'_>) {
+        black_box(object);
+        self.0.events.fetch_add(1, Ordering::Release);
+    }
+
+    fn endpoint(&self) -> String {
+        String::new()
+    }
+
+    fn evicted(&self) -> u64 {
+        0
+    }
+
+    fn settled(&self) -> u64 {
+        self.0.events.load(Ordering::Acquire)
+    }
+
+    fn finish(&self) {}
 }
 
 /// Runs `bench` with a publisher that a subscriber listens to.
@@ -95,6 +122,10 @@ fn pipeline(c: &mut Criterion) {
         let keys = keys(key);
         let case = format!("{threads} producers, key {key}, capacity {capacity}");
         let window = capacity as u64 / 2;
+        let arrived = Arrived { events: AtomicU64::new(0), stop: AtomicBool::new(false) };
+        group.bench_function(BenchmarkId::new("base", &case), |b| {
+            b.iter_custom(|calls| send_and_receive(&Direct(&arrived), threads, &keys, window, calls, &arrived));
+        });
         let ours = kv_events::Publisher::start(config(capacity)).expect("a publisher");
         connected(&ours, |arrived| {
             group.bench_function(BenchmarkId::new("ours", &case), |b| {

@@ -19,8 +19,8 @@ pub(crate) const CALLERS: usize = 64;
 /// The smallest buffer of a call, bytes: four cache lines hold the usual tenant, group and key. Larger ones are powers of
 /// two.
 pub(crate) const SMALLEST_BUFFER: usize = 256;
-/// A slot of the queue or of the pool's list, bytes.
-const SLOT: usize = 48;
+/// A slot of the queue and one of the pool's list, and what holds the buffer, bytes.
+const SLOTS: usize = 2 * 24 + 32;
 /// What a message takes beside its events: header, numbers, ZeroMQ's three records.
 const MESSAGE_OVERHEAD: usize = 512;
 
@@ -190,7 +190,7 @@ impl Config {
     ///
     /// ```text
     ///   (queue_capacity + 64 callers) x (the buffer of a call)
-    /// + (queue_capacity + 64 + max_batch_events) x (2 slots of 48 bytes)
+    /// + (queue_capacity + 64 + max_batch_events) x (2 slots of 24 bytes, 32 for the buffer's handle)
     /// + (3 + subscribers x send_hwm) x (the largest message)
     ///
     /// buffer of a call: its tenant, group and key, less than max_event_bytes, rounded up to a power of two, at least 256
@@ -199,8 +199,8 @@ impl Config {
     ///
     /// Calls take idle buffers before they make new ones, so those in the pool are among the first line's; idle ones hold no
     /// more than `retain_bytes` each. Two of the three messages are the batch in the sender's hands. A subscriber that reads
-    /// holds nothing for long, and messages are shared by all subscribers that are equally far behind. What the bound leaves out: the allocator's own losses, some 20 KiB for each
-    /// connection, and the kernel's socket buffers.
+    /// holds nothing for long, and messages are shared by all subscribers that are equally far behind. What the bound leaves
+    /// out: the allocator's own losses, some 20 KiB for each connection, and the kernel's socket buffers.
     ///
     /// This is what keys at their limit could do. With keys of 100 bytes and `emit_legacy_compat` a call's buffer is 256
     /// bytes and a message 32 KiB: the default settings then come to 24 MiB with a full queue, and 320 MiB for each
@@ -213,11 +213,12 @@ impl Config {
     /// assert!(config.memory_bound(2).unwrap() < 35 << 20);
     /// assert_eq!(config.send_hwm(0).memory_bound(1), None);
     /// ```
+    #[must_use]
     pub fn memory_bound(&self, subscribers: usize) -> Option<usize> {
         let call = self.max_event_bytes.saturating_mul(2);
         let buffer = self.max_event_bytes.max(SMALLEST_BUFFER).checked_next_power_of_two()?;
         let calls = self.queue_capacity.checked_add(CALLERS)?;
-        let slots = calls.checked_add(self.max_batch_events)?.checked_mul(2 * SLOT)?;
+        let slots = calls.checked_add(self.max_batch_events)?.checked_mul(SLOTS)?;
         let batch = self.max_batch_bytes.min(self.max_batch_events.saturating_mul(self.max_event_bytes));
         let message = batch.checked_add(call)?.checked_add(MESSAGE_OVERHEAD)?;
         let stuck = match (subscribers, self.send_hwm as usize) {
@@ -274,6 +275,7 @@ impl Config {
 }
 
 /// The recommended `eviction_burst` for loaded masters: a sixteenth of the capacity, 1 to 16.
+#[must_use]
 pub const fn recommended_eviction_burst(queue_capacity: usize) -> usize {
     match queue_capacity / 16 {
         0 => 1,
@@ -286,12 +288,7 @@ pub const fn recommended_eviction_burst(queue_capacity: usize) -> usize {
 ///
 /// Written as text (settings, command line) it is `park`, `nap`, `nap:50us`, `poll:50us` or `spin`; units are `us` and
 /// `ms`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize, serde::Deserialize),
-    serde(try_from = "String", into = "String")
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WaitStrategy {
     /// Sleeps at once; the call that finds it asleep pays for a wake-up.
@@ -354,17 +351,17 @@ fn micros(text: &str) -> Option<Duration> {
     (!time.is_zero() && time <= MAX_NAP).then_some(time)
 }
 
-impl TryFrom<String> for WaitStrategy {
-    type Error = ConfigError;
-
-    fn try_from(text: String) -> Result<Self, ConfigError> {
-        text.parse()
+#[cfg(feature = "serde")]
+impl serde::Serialize for WaitStrategy {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 
-impl From<WaitStrategy> for String {
-    fn from(strategy: WaitStrategy) -> String {
-        strategy.to_string()
+#[cfg(feature = "serde")]
+impl<'de> serde::Deserialize<'de> for WaitStrategy {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
     }
 }
 
@@ -427,6 +424,17 @@ mod tests {
         for text in ["", "sleep", "nap:", "nap:50", "poll:0us", "poll:1s", "poll:999999ms", "park:50us"] {
             assert!(text.parse::<WaitStrategy>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    #[cfg(feature = "serde")]
+    fn a_wait_strategy_is_a_text_in_json() {
+        for text in ["park", "nap:50us", "poll:250us", "spin"] {
+            let config: Config = serde_json::from_str(&format!(r#"{{"kv_events_wait_strategy":"{text}"}}"#)).unwrap();
+            assert_eq!(serde_json::to_value(&config).unwrap()["kv_events_wait_strategy"], text);
+        }
+        let error = serde_json::from_str::<Config>(r#"{"kv_events_wait_strategy":"sleep"}"#).unwrap_err();
+        assert!(error.to_string().starts_with("kv_events_wait_strategy=\"sleep\" is none"), "{error}");
     }
 
     #[test]

@@ -22,6 +22,7 @@ pub struct Object<'a> {
 
 impl<'a> Object<'a> {
     /// An object without a group.
+    #[must_use]
     pub const fn new(tenant: &'a str, key: &'a str) -> Self {
         Object { tenant, key, group: "" }
     }
@@ -52,6 +53,7 @@ impl Medium {
     pub const ALL: [Medium; 2] = [Medium::Cpu, Medium::Disk];
 
     /// The medium's text on the wire.
+    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Medium::Cpu => "cpu",
@@ -81,11 +83,13 @@ impl MediaSet {
     pub const BOTH: MediaSet = MediaSet(3);
 
     /// The set as two bits: 1 for `cpu`, 2 for `disk`.
+    #[must_use]
     pub const fn bits(self) -> u8 {
         self.0
     }
 
     /// The set of two bits; `None` if any other bit is set.
+    #[must_use]
     pub const fn from_bits(bits: u8) -> Option<MediaSet> {
         if bits <= 3 { Some(MediaSet(bits)) } else { None }
     }
@@ -96,16 +100,19 @@ impl MediaSet {
     }
 
     /// Whether nothing is in the set.
+    #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
     /// Number of media in the set, 0 to 2.
+    #[must_use]
     pub const fn len(self) -> usize {
         self.0.count_ones() as usize
     }
 
     /// Whether `medium` is in the set.
+    #[must_use]
     pub const fn contains(self, medium: Medium) -> bool {
         self.0 & Self::single(medium).0 != 0
     }
@@ -177,6 +184,7 @@ pub enum ReplicaKind {
 
 impl ReplicaKind {
     /// Memory replicas are `cpu`; every other kind is `disk`.
+    #[must_use]
     pub const fn medium(self) -> Medium {
         match self {
             ReplicaKind::Memory => Medium::Cpu,
@@ -202,7 +210,7 @@ pub struct Replica {
 /// consumes it, or say [`discard`](Before::discard) if the mutation did not happen. It is neither `Copy` nor `Clone`,
 /// so one mutation cannot be announced twice by mistake.
 ///
-/// ```compile_fail
+/// ```compile_fail,E0382
 /// # use kv_events::{Before, MediaSet, Object, Publisher};
 /// let publisher = Publisher::disabled();
 /// let before = Before::mutation(MediaSet::CPU);
@@ -225,6 +233,7 @@ impl Before {
     }
 
     /// The media remembered.
+    #[must_use]
     pub const fn media(&self) -> MediaSet {
         self.0
     }
@@ -251,7 +260,7 @@ impl Drop for Before {
 }
 
 /// What came of a call to the publisher. Ignoring it is fine: whatever it says is in the counters too.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Outcome {
     /// Queued; the events will be published, or counted as evicted, failed or abandoned.
@@ -274,13 +283,14 @@ pub enum Outcome {
 
 impl Outcome {
     /// Whether the events were queued.
+    #[must_use]
     pub const fn is_accepted(self) -> bool {
         matches!(self, Outcome::Accepted { .. })
     }
 }
 
 /// Why a call was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Refusal {
     /// The publisher is stopping or has stopped.

@@ -1,4 +1,5 @@
 #![cfg_attr(feature = "zmq", doc = include_str!("../README.md"))]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 //! # The way of the data
 //!
 //! ```text
@@ -18,6 +19,14 @@
 //!   tracker          what they say of loss and restarts       reader's thread
 //! ```
 
+#[cfg(all(feature = "zmq", not(target_has_atomic = "64")))]
+compile_error!(
+    "kv-events counts in 64-bit atomics, which this target lacks; with `default-features = false` decoder and tracker \
+     work, and the publisher publishes nothing"
+);
+#[cfg(all(feature = "cli", not(unix)))]
+compile_error!("the tools of kv-events (feature `cli`) need a Unix, as its subscriber does; leave the feature out");
+
 #[cfg(feature = "capi")]
 mod capi;
 mod config;
@@ -25,6 +34,8 @@ pub mod decode;
 pub mod engine;
 mod error;
 mod event;
+#[cfg(doctest)]
+mod forbidden;
 #[cfg(any(feature = "metrics", feature = "prometheus"))]
 pub mod metrics;
 #[cfg(any(feature = "zmq", feature = "__internals", feature = "capi"))]
@@ -32,7 +43,7 @@ pub mod metrics;
 mod names;
 mod publisher;
 mod status;
-#[cfg(feature = "zmq")]
+#[cfg(all(feature = "zmq", unix))]
 pub mod subscriber;
 pub mod tracker;
 

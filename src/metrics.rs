@@ -135,6 +135,7 @@ mod prometheus {
         /// The status as one scrape in the OpenMetrics text form, to be served with the content type
         /// `application/openmetrics-text; version=1.0.0; charset=utf-8`. For masters that have a registry already there is
         /// [`PublisherCollector`].
+        #[must_use]
         pub fn to_prometheus(&self) -> String {
             let mut registry = Registry::default();
             registry.register_collector(Box::new(Snapshot(self.clone())));

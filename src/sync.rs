@@ -131,12 +131,40 @@ impl<T> Mutex<T> {
     }
 }
 
+/// A number that belongs to the calling thread, given out in turn: 0, 1, 2 and so on. Threads with different numbers can
+/// keep out of each other's way. In a model all threads have the same.
+#[cfg(not(all(loom, feature = "loom")))]
+#[inline]
+pub(crate) fn lane() -> usize {
+    use std::cell::Cell;
+
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static LANE: Cell<usize> = const { Cell::new(usize::MAX) };
+    }
+    let lane = LANE.get();
+    if lane != usize::MAX {
+        return lane;
+    }
+    // Relaxed: all that is asked of the numbers is to be different.
+    let lane = NEXT.fetch_add(1, Ordering::Relaxed);
+    LANE.set(lane);
+    lane
+}
+
+#[cfg(all(loom, feature = "loom"))]
+pub(crate) fn lane() -> usize {
+    0
+}
+
 /// A number that many threads add to. It publishes nothing but itself, so `Relaxed` is enough: whoever needs it exact
 /// reads it after synchronising with the threads that count. For the same reason it is not modelled: it stays the
 /// standard library's under loom.
+#[cfg(target_has_atomic = "64")]
 #[derive(Debug)]
 pub struct Counter(std::sync::atomic::AtomicU64);
 
+#[cfg(target_has_atomic = "64")]
 impl Counter {
     pub(crate) fn new() -> Self {
         Counter(std::sync::atomic::AtomicU64::new(0))
@@ -154,9 +182,11 @@ impl Counter {
 
 /// A figure with one writer at a time, read by anyone: no read-modify-write needed. `Relaxed`, and not modelled, for the
 /// reasons given at [`Counter`].
+#[cfg(target_has_atomic = "64")]
 #[derive(Debug)]
 pub struct Gauge(std::sync::atomic::AtomicU64);
 
+#[cfg(target_has_atomic = "64")]
 impl Gauge {
     pub(crate) fn new() -> Self {
         Gauge(std::sync::atomic::AtomicU64::new(0))

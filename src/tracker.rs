@@ -45,6 +45,7 @@ pub use ids::{EventId, EventIds};
 ///
 /// Without it a tracker can't say how many messages came by before the first one it saw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Base {
     /// This number; see [`Base::MASTER`] and [`Base::ENGINE`].
     At(u64),
@@ -93,12 +94,16 @@ pub struct Observed {
 
 impl Observed {
     /// A message of which only the number is known: its payload could not be read. The number counts all the same.
+    #[must_use]
     pub const fn unreadable(sequence: u64) -> Self {
         Observed { sequence, timestamp: None, ids: EventIds::Unreadable }
     }
 }
 
 /// What a message says about the messages before it.
+///
+/// These are all there are: a `match` needs no arm for the unknown, and should have none, as whoever keeps a view has to
+/// know what each of them does to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[must_use]
 pub enum Verdict {
@@ -132,6 +137,7 @@ pub enum Verdict {
 
 impl Verdict {
     /// How many numbers a gap has; 0 if this is none.
+    #[must_use]
     pub const fn gap_size(self) -> u64 {
         match self {
             // Numbers behind one that was seen: there can't be 2^64 of them.
@@ -156,6 +162,7 @@ pub enum GapCause {
 
 impl GapCause {
     /// The cause's name in `kv-events tail --json`.
+    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             GapCause::Evicted => "evicted",
@@ -168,7 +175,8 @@ impl GapCause {
 /// What a tracker has counted since it was made. Restarts reset nothing.
 ///
 /// In one life, `last_sequence - first_sequence + 1 = messages + missed`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub struct Counters {
     /// Messages, duplicates left out.
     pub messages: u64,
@@ -231,6 +239,7 @@ struct Life {
 
 impl Tracker {
     /// A tracker that has seen nothing.
+    #[must_use]
     pub fn new(base: Base) -> Self {
         Tracker { base, life: None, counters: Counters::default() }
     }
@@ -258,6 +267,7 @@ impl Tracker {
     }
 
     /// What was counted so far.
+    #[must_use]
     pub fn counters(&self) -> &Counters {
         &self.counters
     }

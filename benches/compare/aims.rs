@@ -138,22 +138,16 @@ fn shares(reps: usize, length: Length, aims: &mut Vec<Aim>) -> (Vec<f64>, Vec<(u
 fn stalled(reps: usize, length: Length, aims: &mut Vec<Aim>) -> Vec<(String, usize, Vec<Stalled>)> {
     let mut all = Vec::new();
     for producers in PRODUCERS {
-        let who = [Who::ours(), Who::burst_1(), Who::Peer, Who::FrugalPeer];
-        let mut runs = [const { Vec::new() }; 4];
-        for _ in 0..reps {
-            for (who, runs) in who.iter().zip(&mut runs) {
-                runs.push(stalled::run(*who, producers, length.window / 2));
-            }
-        }
-        let mean = |runs: &[Stalled]| median(runs.iter().map(|run| run.mean));
-        let (peer, frugal) = (mean(&runs[2]), mean(&runs[3]));
-        for (who, runs) in who[..2].iter().zip(&runs) {
+        let runs = stalled::interleaved(producers, None, reps, length);
+        let mean = |of: Who| runs.iter().find(|(who, _)| *who == of).map_or(f64::NAN, |(_, runs)| stalled::mean(runs));
+        let (peer, frugal) = (mean(Who::Peer), mean(Who::FrugalPeer));
+        for who in [Who::ours(), Who::burst_1()] {
             let what = format!("full queue, sender stalled, {producers} producers, {}: mean", who.name());
-            let ours = mean(runs);
+            let ours = mean(who);
             let peers = format!("{} (frugal {})", time(peer), time(frugal));
             aims.push(Aim::at_most(what, time(ours), peers, ours / peer, 1.0));
         }
-        all.extend(who.iter().zip(runs).map(|(who, runs)| (who.name(), producers, runs)));
+        all.extend(runs.into_iter().map(|(who, runs)| (who.name(), producers, runs)));
     }
     let slow = |ours: bool| -> Vec<&SlowCall> {
         let runs = all.iter().filter(|(who, ..)| who.starts_with("ours") == ours).flat_map(|(.., runs)| runs);

@@ -32,6 +32,18 @@ pub fn grid(reps: usize, length: Length) -> Vec<Cell> {
     cells
 }
 
+/// The part of the grid without a pace, of all or of one of the contenders.
+pub fn flat_out(producers: &[usize], only: Option<&str>, reps: usize, length: Length) -> Vec<Cell> {
+    let loads = producers.iter().map(|&producers| Load { producers, rate: None, timed: true, key: KEY });
+    let wanted = |who: &Who| only.is_none_or(|only| who.name() == only);
+    loads
+        .flat_map(|load| {
+            let who: Vec<Who> = contenders(load).into_iter().filter(wanted).collect();
+            interleaved(&who, load, reps, length)
+        })
+        .collect()
+}
+
 fn contenders(load: Load) -> Vec<Who> {
     match (load.rate, load.producers) {
         (None, _) => vec![Who::ours(), Who::burst_1(), Who::Peer, Who::FrugalPeer, Who::Harness],

@@ -63,6 +63,22 @@ enum What {
     All,
     /// Calls and deliveries at every pace.
     Latency,
+    /// Calls and deliveries flat out, with so many producers: for a look while tuning.
+    Flat {
+        #[arg(default_values_t = latency::PRODUCERS)]
+        producers: Vec<usize>,
+        /// Only who has this name, say `ours`: for a profile.
+        #[arg(long)]
+        only: Option<String>,
+    },
+    /// Calls on a full queue while the sender stands still, with so many producers: for a look while tuning.
+    Full {
+        #[arg(default_values_t = latency::PRODUCERS)]
+        producers: Vec<usize>,
+        /// Only who has this name.
+        #[arg(long)]
+        only: Option<String>,
+    },
     /// Latency, and whether what is promised holds.
     Aims,
     /// Only the aims that need no latency cells: ceiling, full queue, allocations, memory.
@@ -98,6 +114,19 @@ fn measure(what: &What, reps: usize, length: Length, out: &Path) {
     let mut report = machine.text();
     let mut results = json!({ "machine": machine, "reps": reps, "seconds": length.window.as_secs_f64() });
     let mut aims = Vec::new();
+    if let What::Flat { producers, only } = what {
+        let cells = latency::flat_out(producers, only.as_deref(), reps, length);
+        report += &format!("\n{}", latency::table(&cells));
+    }
+    if let What::Full { producers, only } = what {
+        for &producers in producers {
+            for (who, runs) in stalled::interleaved(producers, only.as_deref(), reps, length) {
+                let mean = latency::time(stalled::mean(&runs));
+                report +=
+                    &format!("full queue, sender stalled, {producers} producers, {}: {mean} a call\n", who.name());
+            }
+        }
+    }
     if matches!(what, What::All | What::Aims | What::Latency) {
         let cells = latency::grid(reps, length);
         report += &format!("\n{}", latency::table(&cells));

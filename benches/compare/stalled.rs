@@ -7,7 +7,7 @@
 
 use super::clock::{now, switches, thread_cpu};
 use super::load::{self, Load, Window};
-use super::run::Who;
+use super::run::{Length, Who, median};
 use crate::support::peer::Peer;
 use crate::support::sinks::Gate;
 use crate::support::{CAPACITY, KEY, Publish, config, keys, object};
@@ -43,7 +43,25 @@ pub struct Stalled {
 /// What counts as slow.
 const SLOW: u64 = 5_000_000;
 
-pub fn run(who: Who, producers: usize, length: Duration) -> Stalled {
+/// All contenders, or the one called `only`, in turn, `reps` times over.
+pub fn interleaved(producers: usize, only: Option<&str>, reps: usize, length: Length) -> Vec<(Who, Vec<Stalled>)> {
+    let who = [Who::ours(), Who::burst_1(), Who::Peer, Who::FrugalPeer];
+    let wanted = who.into_iter().filter(|who| only.is_none_or(|only| who.name() == only));
+    let mut runs: Vec<_> = wanted.map(|who| (who, Vec::new())).collect();
+    for _ in 0..reps {
+        for (who, runs) in &mut runs {
+            runs.push(run(*who, producers, length.window / 2));
+        }
+    }
+    runs
+}
+
+/// The median of the runs' means, ns.
+pub fn mean(runs: &[Stalled]) -> f64 {
+    median(runs.iter().map(|run| run.mean))
+}
+
+fn run(who: Who, producers: usize, length: Duration) -> Stalled {
     let gate = Gate::new(true);
     match who {
         Who::Ours { .. } => stalled(&ours(who, &gate), &gate, producers, length),

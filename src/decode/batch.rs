@@ -44,32 +44,38 @@ impl<'a> Batch<'a> {
     }
 
     /// `ts`: the time of sending, with the kind of number it came as.
+    #[must_use]
     pub const fn timestamp(&self) -> Timestamp {
         self.head.timestamp
     }
 
     /// `data_parallel_rank`, any integer; `None` if absent or nil.
+    #[must_use]
     pub const fn data_parallel_rank(&self) -> Option<i128> {
         self.head.rank
     }
 
     /// The rank an event of this batch belongs to: its own `dp_rank`, which is the more particular word, else the
     /// batch's.
+    #[must_use]
     pub fn rank_of(&self, event: &Event<'_>) -> Option<i128> {
         event.envelope().and_then(|envelope| envelope.dp_rank).or(self.head.rank)
     }
 
     /// Number of events, bad ones included.
+    #[must_use]
     pub const fn len(&self) -> usize {
         self.head.events as usize
     }
 
     /// Whether the batch carries no events (a publisher's heartbeat).
+    #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.head.events == 0
     }
 
     /// The events in order, each for itself: a bad one is an error in its place and costs its siblings nothing.
+    #[must_use]
     pub fn events(&self) -> Events<'a> {
         Events {
             cursor: Cursor::new(self.payload, self.head.events_at),
@@ -81,28 +87,31 @@ impl<'a> Batch<'a> {
 
     /// The events in outline: what happened, to which hashes, on which medium. Token ids and all else are stepped over,
     /// and so are faults in them.
+    #[must_use]
     pub fn outlines(&self) -> Outlines<'a> {
         Outlines::new(Cursor::new(self.payload, self.head.events_at), self.head.events)
     }
 
     /// What [`checked`](Batch::checked) needs to give this batch again.
-    #[cfg(feature = "zmq")]
+    #[cfg(all(feature = "zmq", unix))]
     pub(crate) const fn head(&self) -> BatchHead {
         self.head
     }
 
     /// The batch that `head` was read from, without reading it again.
-    #[cfg(feature = "zmq")]
+    #[cfg(all(feature = "zmq", unix))]
     pub(crate) const fn checked(payload: &'a [u8], head: BatchHead) -> Batch<'a> {
         Batch { payload, head }
     }
 
     /// The payload this was read from.
+    #[must_use]
     pub const fn payload(&self) -> &'a [u8] {
         self.payload
     }
 
     /// A batch of its own: a copy of the payload.
+    #[must_use]
     pub fn into_owned(self) -> OwnedBatch {
         OwnedBatch::from(self)
     }

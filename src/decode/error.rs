@@ -34,6 +34,7 @@ pub enum ErrorClass {
 
 impl ErrorClass {
     /// The stable name, as in the JSON form (`wrong_type`, `truncated` ...).
+    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             ErrorClass::UnknownTag => "unknown_tag",

@@ -23,6 +23,7 @@ pub enum EventKind {
 
 impl EventKind {
     /// `stored`, `removed`, `cleared`, `ignored`.
+    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             EventKind::Stored => "stored",
@@ -33,6 +34,7 @@ impl EventKind {
     }
 
     /// The name in `type` and in a positional event's first place.
+    #[must_use]
     pub const fn tag(self) -> &'static str {
         match self {
             EventKind::Stored => "BlockStored",
@@ -84,6 +86,7 @@ pub enum Event<'a> {
 
 impl<'a> Event<'a> {
     /// What happened, in a word.
+    #[must_use]
     pub const fn kind(&self) -> EventKind {
         match self {
             Event::Stored(_) => EventKind::Stored,
@@ -94,6 +97,7 @@ impl<'a> Event<'a> {
     }
 
     /// The store's envelope; `None` for an engine's event.
+    #[must_use]
     pub const fn envelope(&self) -> Option<&Envelope<'a>> {
         match self {
             Event::Stored(stored) => stored.envelope.as_ref(),
@@ -104,6 +108,7 @@ impl<'a> Event<'a> {
     }
 
     /// The event's number in its publisher's life, where events are numbered (`event_id`).
+    #[must_use]
     pub fn event_id(&self) -> Option<u64> {
         self.envelope().and_then(|envelope| envelope.event_id)
     }

@@ -22,6 +22,7 @@ pub enum BlockHash<'a> {
 impl<'a> BlockHash<'a> {
     /// The 64-bit view that indexers share: the integer itself, or the last 8 bytes read big-endian; `None` for a byte
     /// hash shorter than that.
+    #[must_use]
     pub fn low64(&self) -> Option<u64> {
         match self {
             BlockHash::Int(value) => Some(*value),

@@ -35,11 +35,13 @@ pub(crate) enum Repr<'a, T> {
 
 impl<'a, T: Element<'a>> List<'a, T> {
     /// A list of nothing.
+    #[must_use]
     pub const fn empty() -> Self {
         List(Repr::Slice(&[]))
     }
 
     /// Number of elements.
+    #[must_use]
     pub const fn len(&self) -> usize {
         match self.0 {
             Repr::Wire { len, .. } => len as usize,
@@ -48,12 +50,14 @@ impl<'a, T: Element<'a>> List<'a, T> {
     }
 
     /// Whether there are no elements.
+    #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// The elements, in wire order.
     #[inline]
+    #[must_use]
     pub fn iter(&self) -> ListIter<'a, T> {
         ListIter(match self.0 {
             Repr::Wire { len, bytes } => IterRepr::Wire { left: len, cursor: Cursor::new(bytes, 0) },

@@ -87,7 +87,7 @@ pub(crate) fn check_structure(bytes: &[u8]) -> Result<(), DecodeError> {
     Ok(())
 }
 
-#[cfg(feature = "zmq")]
+#[cfg(all(feature = "zmq", unix))]
 pub(crate) use batch::BatchHead;
 pub(crate) use list::Repr as ListRepr;
 pub(crate) use tokens::Repr as TokenRepr;

@@ -62,6 +62,7 @@ pub struct OwnedEvent {
 
 impl OwnedEvent {
     /// The borrowed form. Reads the event again, so keep what it returns where you need it more than once.
+    #[must_use]
     pub fn event(&self) -> Event<'_> {
         match Event::parse(&self.encoded) {
             Ok(event) => event,
@@ -70,6 +71,7 @@ impl OwnedEvent {
     }
 
     /// The event in map form, as an engine would send it.
+    #[must_use]
     pub const fn as_bytes(&self) -> &[u8] {
         &self.encoded
     }
@@ -82,6 +84,7 @@ impl Event<'_> {
     ///
     /// An event that was decoded never panics. One built by hand does if no decoder could read it
     /// (see [`EncodeError`](engine::EncodeError)).
+    #[must_use]
     pub fn into_owned(self) -> OwnedEvent {
         let mut encoded = Vec::new();
         match engine::encode_event(&self, engine::Form::Map, &mut encoded) {

@@ -58,16 +58,19 @@ pub struct MediumName<'a>(&'a str);
 
 impl<'a> MediumName<'a> {
     /// A medium by any name.
+    #[must_use]
     pub const fn new(name: &'a str) -> Self {
         MediumName(name)
     }
 
     /// The name as it came.
+    #[must_use]
     pub const fn as_str(&self) -> &'a str {
         self.0
     }
 
     /// The medium of this crate that is meant, if it is one: `cpu` or `disk` in any case.
+    #[must_use]
     pub fn known(&self) -> Option<Medium> {
         Medium::ALL.into_iter().find(|medium| *self == *medium.as_str())
     }

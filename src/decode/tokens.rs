@@ -32,6 +32,7 @@ pub(crate) enum Repr<'a> {
 
 impl<'a> TokenIds<'a> {
     /// Number of tokens.
+    #[must_use]
     pub const fn len(&self) -> usize {
         match self.0 {
             Repr::Wire { len, .. } => len as usize,
@@ -43,11 +44,13 @@ impl<'a> TokenIds<'a> {
     }
 
     /// Whether there are no tokens.
+    #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Whether they came as pairs (`is_eagle` in the JSON form).
+    #[must_use]
     pub const fn is_eagle(&self) -> bool {
         match self.0 {
             Repr::WirePairs { .. } => true,
@@ -58,6 +61,7 @@ impl<'a> TokenIds<'a> {
 
     /// The tokens, in order.
     #[inline]
+    #[must_use]
     pub fn iter(&self) -> TokenIter<'a> {
         match self.0 {
             Repr::Wire { len, bytes } => TokenIter(IterRepr::Wire(Ahead::new(bytes, len))),

@@ -75,8 +75,11 @@ pub trait Call {
     /// Bytes of memory its buffer holds on to.
     fn footprint(&self) -> usize;
 
-    /// Tells the processor that the call's bytes are about to be read.
+    /// Tells the processor that the call will soon be asked for its bytes or its buffer.
     fn prefetch(&self) {}
+
+    /// Tells it, some time after [`prefetch`](Self::prefetch), that the bytes are about to be read or written.
+    fn prefetch_bytes(&self) {}
 
     /// Tells it that it has its place in the queue, behind all that were told so before it: for models, which judge by
     /// the order in the queue.

@@ -36,7 +36,7 @@ impl<T: Call> Pipe<T> {
     pub fn push(&self, call: T) {
         self.queue.push(call, |victim| {
             if !fault!(VictimNotReturned) {
-                self.pool.give(victim);
+                self.pool.give_near(victim);
             }
         });
         if self.wake.notify() && !fault!(ProducerIgnoresEnd) {
@@ -111,6 +111,7 @@ impl<T: Call> Pipe<T> {
     }
 
     /// In a forked child: see [`Wake::disown`].
+    #[cfg_attr(not(unix), allow(dead_code))]
     pub fn disown(&self) {
         self.wake.disown();
     }

@@ -155,6 +155,7 @@ impl Wake {
     }
 
     /// In a forked child, on its only thread: calls are refused from now on.
+    #[cfg_attr(not(unix), allow(dead_code))]
     pub fn disown(&self) {
         self.state.fetch_or(FORKED, Ordering::Relaxed);
     }

@@ -127,6 +127,7 @@ impl Publisher {
     }
 
     /// A publisher that publishes nothing, for masters that hold one in any case.
+    #[must_use]
     pub const fn disabled() -> Publisher {
         Publisher { live: None }
     }

@@ -26,7 +26,7 @@ pub struct Sweep<'p> {
 }
 
 /// How a sweep ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SweepOutcome {
     /// Everything was removed; what the `cleared` came to.

@@ -56,6 +56,7 @@ pub struct SourceStatus {
 
 impl SourceStatus {
     /// All that was malformed.
+    #[must_use]
     pub fn malformed(&self) -> u64 {
         self.malformed_frames + self.malformed_sequence + self.malformed_topic + self.malformed_payload
     }

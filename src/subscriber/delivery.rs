@@ -14,17 +14,20 @@ pub struct Source {
 
 impl Source {
     /// The endpoint, as it was given.
+    #[must_use]
     pub fn endpoint(&self) -> &str {
         &self.endpoint
     }
 
     /// The topic, as it stands in the first frame.
+    #[must_use]
     pub fn topic(&self) -> &[u8] {
         &self.topic
     }
 }
 
-/// One thing a subscriber has to tell. They come in order: what a message shows is told right before the message.
+/// One thing a subscriber has to tell. They come in order: what a message shows is told right before the message. There
+/// are no others, so that nobody passes one over unknowingly.
 ///
 /// Messages are most of them, so they are not boxed for the sake of the rest.
 #[derive(Debug)]
@@ -55,6 +58,7 @@ pub enum Delivery {
 
 /// What is wrong with something that is no message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Malformed {
     /// It has this many frames instead of 3.
     Frames(usize),
@@ -68,6 +72,7 @@ pub enum Malformed {
 
 impl Malformed {
     /// A short name, as in `kv-events tail --json`.
+    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Malformed::Frames(_) => "frames",
@@ -101,26 +106,31 @@ pub struct Message {
 
 impl Message {
     /// Who sent it.
+    #[must_use]
     pub fn source(&self) -> &Arc<Source> {
         &self.source
     }
 
     /// Its sequence number.
+    #[must_use]
     pub fn sequence(&self) -> u64 {
         self.sequence
     }
 
     /// Whether it repeats an earlier one; never delivered unless asked for in the settings.
+    #[must_use]
     pub fn is_duplicate(&self) -> bool {
         self.duplicate
     }
 
     /// The payload, decoded. It was checked when it arrived, so this costs nothing and can't fail.
+    #[must_use]
     pub fn batch(&self) -> Batch<'_> {
         Batch::checked(&self.payload, self.head)
     }
 
     /// The third frame.
+    #[must_use]
     pub fn payload(&self) -> &[u8] {
         &self.payload
     }

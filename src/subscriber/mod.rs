@@ -1,4 +1,5 @@
-//! Listens to publishers over ZeroMQ and tells loss from order. Feature `zmq`.
+//! Listens to publishers over ZeroMQ and tells loss from order. Feature `zmq`, on Unix: its wait ends by a
+//! descriptor.
 //!
 //! ```no_run
 //! use kv_events::subscriber::{Delivery, Settings, Subscriber};
@@ -102,6 +103,7 @@ pub struct Subscriber {
 
 /// Why nothing was received.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum RecvError {
     /// Nothing has arrived (within the given time).
     Empty,
@@ -211,11 +213,13 @@ impl Subscriber {
     }
 
     /// A handle that stops this subscriber from any thread.
+    #[must_use]
     pub fn stop_handle(&self) -> StopHandle {
         self.stop.clone()
     }
 
     /// A handle that reads this subscriber's figures from any thread.
+    #[must_use]
     pub fn status_handle(&self) -> StatusHandle {
         self.status.clone()
     }

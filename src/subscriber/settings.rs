@@ -6,6 +6,7 @@ use std::{error, fmt, io};
 
 /// Which topics a subscriber takes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum TopicFilter {
     /// Every topic that begins with these bytes, which is what a ZeroMQ subscription means: `kv` also takes `kv-2`,
     /// and the empty prefix takes everything.
@@ -16,6 +17,7 @@ pub enum TopicFilter {
 
 impl TopicFilter {
     /// Bytes that the socket subscribes to.
+    #[must_use]
     pub fn subscription(&self) -> &[u8] {
         match self {
             TopicFilter::Prefix(topic) | TopicFilter::Exact(topic) => topic,
@@ -23,6 +25,7 @@ impl TopicFilter {
     }
 
     /// Whether messages of `topic` are taken.
+    #[must_use]
     pub fn accepts(&self, topic: &[u8]) -> bool {
         match self {
             TopicFilter::Prefix(prefix) => topic.starts_with(prefix),
@@ -38,12 +41,12 @@ impl Default for TopicFilter {
     }
 }
 
-/// Settings of a [`Subscriber`](super::Subscriber).
+/// Settings of a [`Subscriber`](super::Subscriber). A minor version may add some: end yours with `..Settings::default()`.
 ///
 /// Memory: libzmq holds up to `receive_hwm` messages per endpoint (and as many again in the kernel's buffers and on
 /// their way), each frame of at most `max_frame_bytes`; what no limit of libzmq bounds is the number of frames in one
 /// message. On this side, each source costs about 20 KiB, and there are at most `max_topics` per endpoint.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Which topics are taken. Default: all.
     pub topic: TopicFilter,
@@ -78,6 +81,7 @@ impl Default for Settings {
 
 /// Why a subscriber could not be made.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum ConnectError {
     /// No endpoint was given.
     NoEndpoint,

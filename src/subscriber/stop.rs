@@ -34,6 +34,7 @@ impl StopHandle {
     }
 
     /// Whether it was stopped.
+    #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.0.stopped.get() != 0
     }

@@ -127,6 +127,7 @@ impl<T: Call> EvictingQueue<T> {
                     left = 0;
                     break;
                 };
+                victim.prefetch();
                 events += victim.events();
                 victims.push(victim);
             }
@@ -134,11 +135,11 @@ impl<T: Call> EvictingQueue<T> {
             self.publish_counts(&removals);
             if left == 0 {
                 let victim = self.force_in(removals, call);
-                victims.for_each(&mut recycle);
+                victims.recycle(&mut recycle);
                 return victim.into_iter().for_each(recycle);
             }
             drop(removals);
-            victims.for_each(&mut recycle);
+            victims.recycle(&mut recycle);
             removals = self.removals.lock();
         }
     }
@@ -176,6 +177,7 @@ impl<T: Call> EvictingQueue<T> {
                 let Some(call) = self.ring.pop() else { break };
                 events += call.events();
                 bytes += call.bytes();
+                call.prefetch();
                 batch.push(call);
             }
             if !batch.is_empty() {
@@ -183,7 +185,7 @@ impl<T: Call> EvictingQueue<T> {
             }
             drop(removals);
             // Not before the mutex is free again: a processor takes only so many prefetches before it waits for them.
-            batch[before..].iter().for_each(Call::prefetch);
+            batch[before..].iter().for_each(Call::prefetch_bytes);
             if batch.len() - before < CHUNK {
                 return gap;
             }
@@ -220,7 +222,7 @@ impl<T: Call> EvictingQueue<T> {
             self.publish_counts(&removals);
             drop(removals);
             let more = chunk.len == CHUNK;
-            chunk.for_each(&mut recycle);
+            chunk.recycle(&mut recycle);
             if !more {
                 return;
             }
@@ -263,7 +265,7 @@ struct Chunk<T> {
     len: usize,
 }
 
-impl<T> Chunk<T> {
+impl<T: Call> Chunk<T> {
     fn new() -> Self {
         Chunk { calls: [const { None }; CHUNK], len: 0 }
     }
@@ -273,7 +275,11 @@ impl<T> Chunk<T> {
         self.len += 1;
     }
 
-    fn for_each(mut self, each: impl FnMut(T)) {
-        self.calls[..self.len].iter_mut().filter_map(Option::take).for_each(each);
+    /// The buffers are fetched all at once: the calls that write into them next would wait for them one by one, each at its
+    /// first locked instruction.
+    fn recycle(mut self, recycle: impl FnMut(T)) {
+        let calls = &mut self.calls[..self.len];
+        calls.iter().flatten().for_each(Call::prefetch_bytes);
+        calls.iter_mut().filter_map(Option::take).for_each(recycle);
     }
 }
