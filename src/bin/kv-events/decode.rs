@@ -9,6 +9,8 @@ use anyhow::Context;
 use kv_events::decode::{Batch, Event};
 use serde::Serialize;
 
+use crate::json;
+
 /// Decode captured payloads: one payload in hex a line, one line of JSON for each.
 ///
 /// An empty line is an empty payload. What cannot be decoded gives `{"error": CLASS}`, and on it goes; the exit status is
@@ -69,8 +71,8 @@ fn write_decoded(output: &mut impl Write, payload: &[u8], is_event: bool) -> io:
 
 fn write_line(output: &mut impl Write, decoded: Result<impl Serialize, impl Serialize>) -> io::Result<()> {
     match decoded {
-        Ok(decoded) => serde_json::to_writer(&mut *output, &decoded)?,
-        Err(error) => serde_json::to_writer(&mut *output, &error)?,
+        Ok(decoded) => json::write(output, &decoded)?,
+        Err(error) => json::write(output, &error)?,
     }
     output.write_all(b"\n")
 }

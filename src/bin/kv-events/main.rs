@@ -1,6 +1,7 @@
 //! `kv-events`: the tools people run beside a master, a router or an engine.
 
 mod decode;
+mod json;
 mod replay;
 mod tail;
 

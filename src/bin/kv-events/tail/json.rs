@@ -74,7 +74,7 @@ impl<W: Write> Json<W> {
 
     fn write(&mut self, line: &'static str, endpoint: &str, topic: &[u8], rest: impl Serialize) -> io::Result<()> {
         let topic = (topic != self.topic.as_bytes()).then(|| String::from_utf8_lossy(topic));
-        serde_json::to_writer(&mut self.output, &Line { line, source: endpoint, topic, rest })?;
+        crate::json::write(&mut self.output, &Line { line, source: endpoint, topic, rest })?;
         self.output.write_all(b"\n")
     }
 }

@@ -1,8 +1,10 @@
 //! `kv-events tail`: what publishers say, as it comes, and what of it got lost.
 
 mod json;
+mod plain;
 mod tally;
 mod text;
+mod top;
 
 use std::io::{self, BufWriter, IsTerminal};
 use std::process::ExitCode;
@@ -18,7 +20,7 @@ use crate::decode::is_closed;
 /// Print events as they come, with gaps and restarts marked before the message that shows them.
 ///
 /// A summary follows for each source (endpoint and topic) at the end: after --limit events, or on Ctrl-C. Publishers need
-/// not be there yet, and may come and go.
+/// not be there yet, and may come and go. Text from the wire is printed with control characters escaped.
 #[derive(clap::Args)]
 pub struct Args {
     /// Publishers to connect to, like `tcp://127.0.0.1:5557`.
@@ -27,6 +29,13 @@ pub struct Args {
     /// JSON lines instead of columns.
     #[arg(long)]
     json: bool,
+    /// Figures on one screen instead of events: rates, loss, lag, media, tenants; q or Ctrl-C leaves.
+    ///
+    /// Rates, and the median and worst lag, are those of the last second. Lag is this machine's clock minus a message's
+    /// timestamp, so it also shows how far apart two machines' clocks are; `-` where the timestamp is no time of day.
+    /// Without a terminal (a pipe, a file, TERM=dumb): one line per source and second.
+    #[arg(long, conflicts_with_all = ["json", "duplicates"])]
+    top: bool,
     /// Who publishes: tells where numbers begin, at 0 (engine) or 1 (master). `auto` goes by a source's first events.
     #[arg(long, value_enum, default_value = "auto")]
     source: Kind,
@@ -94,22 +103,28 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     ctrlc::set_handler(move || {
         // A second signal is for whoever can't wait for the summary, or for a reader of our output that hangs.
         if stop.is_stopped() {
+            top::restore_terminal();
             std::process::exit(130);
         }
         stop.stop();
     })
     .context("cannot catch signals")?;
-    let stdout = io::stdout();
-    let is_terminal = stdout.is_terminal();
-    let output = BufWriter::new(stdout.lock());
+    let is_terminal = io::stdout().is_terminal();
+    let has_colour = is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let output = BufWriter::new(io::stdout());
     let mut show: Box<dyn Show> = if args.json {
         Box::new(json::Json::new(output, args.topic.clone()))
     } else {
-        let colour = is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        Box::new(text::Text::new(output, colour, args.endpoints.len() > 1))
+        Box::new(text::Text::new(output, has_colour, args.endpoints.len() > 1))
     };
-    let mut tallies = Tallies::new(&args.endpoints, &args.topic);
-    let (written, failed) = match watch(&mut subscriber, show.as_mut(), &mut tallies, args.limit) {
+    let mut tallies = Tallies::new(&args.endpoints, &args.topic, args.limit);
+    let ended = if args.top {
+        let is_screen = is_terminal && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
+        top::watch(&mut subscriber, &mut tallies, is_screen.then_some(has_colour))
+    } else {
+        watch(&mut subscriber, show.as_mut(), &mut tallies)
+    };
+    let (written, failed) = match ended {
         Ok(()) => (summarise(show.as_mut(), &tallies), None),
         // What was seen before is worth telling all the same.
         Err(Ended::Input(error)) => (summarise(show.as_mut(), &tallies), Some(error)),
@@ -134,14 +149,8 @@ impl From<io::Error> for Ended {
 }
 
 /// Shows everything until the limit is reached or the subscriber is stopped.
-fn watch(
-    subscriber: &mut Subscriber,
-    show: &mut dyn Show,
-    tallies: &mut Tallies,
-    limit: Option<u64>,
-) -> Result<(), Ended> {
-    let mut left = limit;
-    loop {
+fn watch(subscriber: &mut Subscriber, show: &mut dyn Show, tallies: &mut Tallies) -> Result<(), Ended> {
+    while !tallies.is_full() {
         let delivery = match subscriber.try_recv() {
             Err(RecvError::Empty) => {
                 show.flush()?;
@@ -150,54 +159,31 @@ fn watch(
             other => other,
         };
         match delivery {
-            Ok(delivery) => {
-                if take(&delivery, show, tallies, &mut left)? {
-                    return Ok(());
-                }
-            }
+            Ok(delivery) => take(&delivery, show, tallies)?,
             Err(RecvError::Stopped) => return Ok(()),
             Err(error) => return Err(Ended::Input(error)),
         }
     }
+    Ok(())
 }
 
-/// Shows one delivery and counts it. Whether the limit is reached.
-fn take(delivery: &Delivery, show: &mut dyn Show, tallies: &mut Tallies, left: &mut Option<u64>) -> io::Result<bool> {
+/// Shows one delivery and counts it.
+fn take(delivery: &Delivery, show: &mut dyn Show, tallies: &mut Tallies) -> io::Result<()> {
     match delivery {
-        Delivery::Notice { source, sequence, verdict } => {
-            tallies.of(source).notice(*sequence, *verdict);
-            show.notice(source, *sequence, *verdict)?;
+        Delivery::Notice { source, sequence, verdict } => show.notice(source, *sequence, *verdict)?,
+        Delivery::Malformed { source, sequence, reason } => show.malformed(source, *sequence, *reason)?,
+        Delivery::Message(message) if message.batch().is_empty() => {
+            show.heartbeat(message.source(), message.sequence(), &message.batch())?;
         }
-        Delivery::Malformed { source, sequence, reason } => {
-            tallies.of(source).malformed(*sequence);
-            show.malformed(source, *sequence, *reason)?;
-        }
-        Delivery::Message(message) => {
-            let (source, sequence, batch) = (message.source(), message.sequence(), message.batch());
-            let tally = tallies.of(source);
-            tally.message(sequence, message.is_duplicate());
-            if batch.is_empty() {
-                show.heartbeat(source, sequence, &batch)?;
-            }
-            for event in batch.events() {
-                if !message.is_duplicate() {
-                    tally.event(&event);
-                }
-                show.event(source, sequence, &batch, &event)?;
-                if let Some(left) = left {
-                    *left -= 1;
-                    if *left == 0 {
-                        return Ok(true);
-                    }
-                }
-            }
-        }
+        Delivery::Message(_) => {}
     }
-    Ok(false)
+    tallies
+        .count(delivery, |message, event| show.event(message.source(), message.sequence(), &message.batch(), event))?;
+    Ok(())
 }
 
 fn summarise(show: &mut dyn Show, tallies: &Tallies) -> io::Result<()> {
-    for tally in tallies.told() {
+    for (_, tally) in tallies.told() {
         show.summary(tally)?;
     }
     show.flush()

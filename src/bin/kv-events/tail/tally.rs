@@ -1,9 +1,10 @@
-//! What was shown, added up for the summary.
+//! What arrived, added up.
 
+use std::io;
 use std::time::Instant;
 
 use kv_events::decode::{Event, EventError};
-use kv_events::subscriber::Source;
+use kv_events::subscriber::{Delivery, Message};
 use kv_events::tracker::Verdict;
 use serde::Serialize;
 
@@ -95,34 +96,95 @@ impl Tally {
     }
 }
 
-/// All sources' figures, in the order of the endpoints, then of appearance.
-pub struct Tallies(Vec<Tally>);
+/// All sources' figures, in the order of the endpoints, then of appearance, and how much more is to be counted.
+pub struct Tallies {
+    sources: Vec<Tally>,
+    /// Events until the limit.
+    left: Option<u64>,
+}
 
 impl Tallies {
-    pub fn new(endpoints: &[String], topic: &str) -> Self {
+    pub fn new(endpoints: &[String], topic: &str, limit: Option<u64>) -> Self {
         let silent = |endpoint: &String| Tally {
             endpoint: endpoint.clone(),
             topic: topic.as_bytes().to_vec(),
             ..Tally::default()
         };
-        Tallies(endpoints.iter().map(silent).collect())
+        Tallies { sources: endpoints.iter().map(silent).collect(), left: limit }
     }
 
-    pub fn of(&mut self, source: &Source) -> &mut Tally {
-        let known = |tally: &Tally| tally.endpoint == source.endpoint() && tally.topic == source.topic();
-        let index = self.0.iter().position(known).unwrap_or_else(|| {
-            let (endpoint, topic) = (source.endpoint().to_owned(), source.topic().to_vec());
-            self.0.push(Tally { endpoint, topic, ..Tally::default() });
-            self.0.len() - 1
-        });
-        &mut self.0[index]
+    /// Counts what was delivered, a message's events up to the limit, and has each of them looked at. Returns the
+    /// source's place.
+    pub fn count(
+        &mut self,
+        delivery: &Delivery,
+        mut look: impl FnMut(&Message, &Result<Event<'_>, EventError>) -> io::Result<()>,
+    ) -> io::Result<usize> {
+        let source = match delivery {
+            Delivery::Notice { source, .. } | Delivery::Malformed { source, .. } => source,
+            Delivery::Message(message) => message.source(),
+        };
+        let place = self.place(source.endpoint(), source.topic());
+        let tally = &mut self.sources[place];
+        match delivery {
+            Delivery::Notice { sequence, verdict, .. } => tally.notice(*sequence, *verdict),
+            Delivery::Malformed { sequence, .. } => tally.malformed(*sequence),
+            Delivery::Message(message) => {
+                tally.message(message.sequence(), message.is_duplicate());
+                for event in message.batch().events() {
+                    if !message.is_duplicate() {
+                        tally.event(&event);
+                    }
+                    look(message, &event)?;
+                    if let Some(left) = &mut self.left {
+                        *left -= 1;
+                        if *left == 0 {
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+        Ok(place)
     }
 
-    /// Those to tell of: an endpoint that said nothing under the topic subscribed to, but under longer ones, is left out.
-    pub fn told(&self) -> impl Iterator<Item = &Tally> {
-        self.0.iter().filter(|tally| {
-            let is_silent = tally.messages == 0 && tally.malformed == 0;
-            !is_silent || !self.0.iter().any(|other| other.endpoint == tally.endpoint && other.topic != tally.topic)
+    /// Whether the limit is reached.
+    pub fn is_full(&self) -> bool {
+        self.left == Some(0)
+    }
+
+    /// Where the source's figures stand from now on.
+    pub fn place(&mut self, endpoint: &str, topic: &[u8]) -> usize {
+        let known = |tally: &Tally| tally.endpoint == endpoint && tally.topic == topic;
+        self.sources.iter().position(known).unwrap_or_else(|| {
+            self.sources.push(Tally { endpoint: endpoint.to_owned(), topic: topic.to_vec(), ..Tally::default() });
+            self.sources.len() - 1
         })
+    }
+
+    /// Those to tell of, and their places: an endpoint that said nothing under the topic subscribed to, but under longer
+    /// ones, is left out.
+    pub fn told(&self) -> impl Iterator<Item = (usize, &Tally)> {
+        self.sources.iter().enumerate().filter(|(_, tally)| {
+            let is_silent = tally.messages == 0 && tally.malformed == 0;
+            let others = || self.sources.iter().any(|o| o.endpoint == tally.endpoint && o.topic != tally.topic);
+            !is_silent || !others()
+        })
+    }
+}
+
+#[cfg(test)]
+impl std::ops::IndexMut<usize> for Tallies {
+    fn index_mut(&mut self, place: usize) -> &mut Tally {
+        &mut self.sources[place]
+    }
+}
+
+#[cfg(test)]
+impl std::ops::Index<usize> for Tallies {
+    type Output = Tally;
+
+    fn index(&self, place: usize) -> &Tally {
+        &self.sources[place]
     }
 }

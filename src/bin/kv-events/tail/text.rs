@@ -1,6 +1,6 @@
 //! Columns for people.
 
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use kv_events::decode::{Batch, BlockHash, Envelope, Event, EventError, List, MediumName};
@@ -8,6 +8,7 @@ use kv_events::subscriber::{Malformed, Source};
 use kv_events::tracker::{GapCause, Verdict};
 
 use super::Show;
+use super::plain::Plain;
 use super::tally::Tally;
 
 pub struct Text<W> {
@@ -25,18 +26,6 @@ enum Colour {
     Yellow = 33,
     Magenta = 35,
     Grey = 90,
-}
-
-/// Text from the wire with whatever could move the cursor or ring a bell written out.
-struct Plain<'a>(&'a str);
-
-impl fmt::Display for Plain<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for c in self.0.chars() {
-            if c.is_control() { write!(f, "{}", c.escape_default())? } else { f.write_char(c)? }
-        }
-        Ok(())
-    }
 }
 
 impl<W: Write> Text<W> {

@@ -1,0 +1,171 @@
+//! One source in the last second: how much came, and how late.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant, SystemTime};
+
+use kv_events::decode::Timestamp;
+
+use super::WINDOW;
+use crate::tail::tally::Tally;
+
+/// Lag in microseconds: what the clock said on arrival, minus the timestamp.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Lag {
+    /// The last message's, ever.
+    pub last: i64,
+    /// Median and worst of the window; none if nothing came in it.
+    pub window: Option<(i64, i64)>,
+}
+
+/// What is remembered of a source, beyond its tally. A lag for each message of the window is the most of it, so this side's
+/// own speed bounds it.
+#[derive(Debug, Default)]
+pub struct Flow {
+    /// Messages and events so far, at each of the last ticks.
+    ticks: VecDeque<(Instant, u64, u64)>,
+    /// Lags since each of the last ticks, the present one in front.
+    lags: VecDeque<Vec<i64>>,
+    last_lag: Option<i64>,
+    /// Everything that came, at the last tick, and when that had last risen.
+    heard: Option<(u64, Instant)>,
+}
+
+impl Flow {
+    pub fn message(&mut self, timestamp: Timestamp, now: SystemTime) {
+        // A timestamp that is none says nothing of this message, and the last lag is not its either.
+        self.last_lag = lag(timestamp, now);
+        if self.lags.is_empty() {
+            self.lags.push_front(Vec::new());
+        }
+        self.lags[0].extend(self.last_lag);
+    }
+
+    /// Events and messages per second in the window that ends now.
+    pub fn tick(&mut self, tally: &Tally, now: Instant) -> (f64, f64) {
+        let heard = tally.messages + tally.malformed + tally.duplicates;
+        if heard > self.heard.map_or(0, |(before, _)| before) {
+            self.heard = Some((heard, now));
+        }
+        let (since, messages, events) = self.ticks.front().copied().unwrap_or((now, tally.messages, tally.events));
+        self.ticks.push_back((now, tally.messages, tally.events));
+        if self.ticks.len() > WINDOW {
+            self.ticks.pop_front();
+        }
+        let seconds = (now - since).as_secs_f64();
+        if seconds == 0.0 {
+            return (0.0, 0.0);
+        }
+        ((tally.messages - messages) as f64 / seconds, (tally.events - events) as f64 / seconds)
+    }
+
+    /// How late messages are; then the window moves on.
+    pub fn tick_lag(&mut self) -> Option<Lag> {
+        let mut window: Vec<i64> = self.lags.iter().flatten().copied().collect();
+        self.lags.push_front(Vec::new());
+        self.lags.truncate(WINDOW);
+        let worst = window.iter().copied().max();
+        let middle = window.len() / 2;
+        let window = worst.map(|worst| (*window.select_nth_unstable(middle).1, worst));
+        self.last_lag.map(|last| Lag { last, window })
+    }
+
+    /// How long nothing came; none if nothing ever did.
+    pub fn silence(&self, now: Instant) -> Option<Duration> {
+        self.heard.map(|(_, last)| now.saturating_duration_since(last))
+    }
+}
+
+/// A timestamp that is further from now than this is no time of day.
+const CREDIBLE: i128 = 366 * 24 * 3600 * 1_000_000;
+
+/// How late a message is, us. No field tells a timestamp's unit: it is the one of seconds, milliseconds, microseconds and
+/// nanoseconds in which it lies within a year of now. An engine's monotonic clock fits none of them.
+fn lag(timestamp: Timestamp, now: SystemTime) -> Option<i64> {
+    let now = i128::try_from(now.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_micros()).ok()?;
+    let in_us: [i128; 4] = match timestamp {
+        Timestamp::Int(time) => [time.saturating_mul(1_000_000), time.saturating_mul(1_000), time, time / 1_000],
+        Timestamp::Float(time) => [time * 1e6, time * 1e3, time, time / 1e3].map(|us| us.round() as i128),
+    };
+    let lag = in_us.into_iter().map(|sent| now.saturating_sub(sent)).find(|lag| lag.abs() < CREDIBLE)?;
+    i64::try_from(lag).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(us: u64) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_micros(us)
+    }
+
+    const NOW_US: u64 = 1_764_460_800_000_000;
+
+    #[test]
+    fn lag_is_told_in_whatever_unit_the_timestamp_has() {
+        for (timestamp, expected) in [
+            (Timestamp::Int(1_764_460_799_990), Some(10_000)),
+            (Timestamp::Int(1_764_460_799), Some(1_000_000)),
+            (Timestamp::Int(1_764_460_799_999_000), Some(1_000)),
+            (Timestamp::Int(1_764_460_799_999_000_000), Some(1_000)),
+            (Timestamp::Float(1_764_460_799.75), Some(250_000)),
+            (Timestamp::Float(1_764_460_799_990.5), Some(9_500)),
+            // A clock that goes ahead of ours.
+            (Timestamp::Int(1_764_460_800_010), Some(-10_000)),
+            // Hours of uptime, and nonsense.
+            (Timestamp::Float(12_345.6), None),
+            (Timestamp::Int(93_600_000_000_000), None),
+            (Timestamp::Int(0), None),
+            (Timestamp::Int(i128::from(u64::MAX)), None),
+            (Timestamp::Int(i128::from(i64::MIN)), None),
+            (Timestamp::Float(f64::MAX), None),
+            (Timestamp::Float(-0.0), None),
+        ] {
+            assert_eq!(lag(timestamp, at(NOW_US)), expected, "{timestamp}");
+        }
+    }
+
+    #[test]
+    fn median_and_worst_are_the_window_s_and_the_last_one_stays() {
+        let mut flow = Flow::default();
+        assert_eq!(flow.tick_lag(), None);
+        for late_ms in [5, 1, 9] {
+            flow.message(Timestamp::Int(1_764_460_800_000 - late_ms), at(NOW_US));
+        }
+        for _ in 0..WINDOW {
+            assert_eq!(flow.tick_lag(), Some(Lag { last: 9_000, window: Some((5_000, 9_000)) }));
+        }
+        assert_eq!(flow.tick_lag(), Some(Lag { last: 9_000, window: None }));
+        flow.message(Timestamp::Float(7.0), at(NOW_US));
+        assert_eq!(flow.tick_lag(), None);
+    }
+
+    #[test]
+    fn rates_are_the_window_s() {
+        let (mut flow, mut tally) = (Flow::default(), Tally::default());
+        let begun = Instant::now();
+        let mut tick = |ms, messages, events| {
+            (tally.messages, tally.events) = (messages, events);
+            flow.tick(&tally, begun + Duration::from_millis(ms))
+        };
+        assert_eq!(tick(0, 0, 0), (0.0, 0.0));
+        assert_eq!(tick(200, 2, 128), (10.0, 640.0));
+        assert_eq!(tick(400, 2, 128), (5.0, 320.0));
+        assert_eq!(tick(600, 2, 128).0.round(), 3.0);
+        tick(800, 2, 128);
+        assert_eq!(tick(1000, 2, 128), (2.0, 128.0));
+        assert_eq!(tick(1200, 2, 128), (0.0, 0.0));
+    }
+
+    #[test]
+    fn silence_begins_when_figures_stand_still() {
+        let (mut flow, mut tally) = (Flow::default(), Tally::default());
+        let begun = Instant::now();
+        flow.tick(&tally, begun);
+        assert_eq!(flow.silence(begun), None);
+        tally.malformed = 1;
+        flow.tick(&tally, begun);
+        let later = begun + Duration::from_secs(7);
+        flow.tick(&tally, later);
+        assert_eq!(flow.silence(later), Some(Duration::from_secs(7)));
+    }
+}
