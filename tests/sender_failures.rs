@@ -127,7 +127,8 @@ fn a_heartbeat_is_an_empty_message_with_a_number() {
     let (publisher, recorder) = Recorder::start(config().heartbeat_interval(Duration::from_millis(1)));
     let messages = recorder.messages(3);
     assert!(messages.iter().all(|message| message.events.is_empty()));
-    assert_eq!(messages.iter().map(|message| message.sequence).collect::<Vec<_>>(), [1, 2, 3]);
+    // There may be more than were waited for.
+    assert!(messages.iter().map(|message| message.sequence).eq(1..=messages.len() as u64), "{messages:?}");
     put(&publisher, "k");
     let messages = stopped(&publisher, &recorder);
     let status = publisher.status();
