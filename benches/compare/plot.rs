@@ -38,7 +38,7 @@ pub fn percentiles(path: &Path, title: &str, cells: &[Cell], of: fn(&Sample) -> 
         .x_labels(QUANTILES.len())
         .x_label_formatter(&label)
         .y_label_formatter(&|ns| super::latency::time(*ns))
-        .light_line_style(WHITE)
+        .max_light_lines(0)
         .draw()?;
     for cell in shown {
         let color = if cell.who == "ours" { OURS } else { PEER };
@@ -92,7 +92,8 @@ fn lines(
         .x_label_area_size(28)
         .y_label_area_size(52)
         .build_cartesian_2d(0.0..last * 1.02, 0.0..high * 1.1)?;
-    chart.configure_mesh().x_labels(9).light_line_style(WHITE).draw()?;
+    let label = |value: &f64| value.to_string();
+    chart.configure_mesh().x_labels(9).max_light_lines(0).x_label_formatter(&label).y_label_formatter(&label).draw()?;
     for ((name, color), points) in [("ours", OURS), ("peer", PEER)].into_iter().zip(series) {
         chart
             .draw_series(LineSeries::new(points.clone(), color.stroke_width(2)))?
