@@ -176,6 +176,7 @@ impl GapCause {
 ///
 /// In one life, `last_sequence - first_sequence + 1 = messages + missed`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Counters {
     /// Messages, duplicates left out.

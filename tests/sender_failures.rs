@@ -118,7 +118,8 @@ fn calls_are_refused_as_soon_as_the_sender_is_dead_without_any_stop() {
     }
     assert!(publisher.stop(Duration::from_secs(20)).closed);
     let status = publisher.status();
-    assert_eq!(accepted, status.published_events + status.failed_events + status.abandoned_events);
+    // Some may have been evicted, before the sender had its first turn.
+    assert_eq!(accepted, status.published_events + status.dropped_events, "{status:?}");
     assert_eq!(recorder.all(), []);
 }
 

@@ -95,7 +95,7 @@ fn malformed_messages_are_counted_and_make_no_gap() {
     }
     let status = only_source(&subscriber);
     assert_eq!((status.malformed_frames, status.malformed_sequence, status.malformed_payload), (5, 5, 2));
-    assert_eq!((status.malformed(), status.received, status.gaps, status.messages), (12, 15, 0, 5));
+    assert_eq!((status.malformed(), status.received, status.counters.gaps, status.counters.messages), (12, 15, 0, 5));
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn duplicates_are_told_and_delivered_only_when_asked_for() {
         let notices: Vec<_> = all.iter().filter(|told| matches!(told, Told::Notice(..))).copied().collect();
         let expected = [(1, STARTED), (4, Verdict::Duplicate), (5, Verdict::Duplicate)];
         assert_eq!(notices, expected.map(|(sequence, verdict)| Told::Notice(sequence, verdict)));
-        assert_eq!(only_source(&subscriber).duplicates, 2);
+        assert_eq!(only_source(&subscriber).counters.duplicates, 2);
     }
 }
 
@@ -206,7 +206,10 @@ fn publishers_are_numbered_apart() {
         assert!(matches!(delivery, Told::Message(_) | Told::Notice(1, STARTED)), "{delivery:?}");
     }
     for status in subscriber.status_handle().sources() {
-        assert_eq!((status.messages, status.gaps, status.last_sequence), (1000, 0, Some(1000)));
+        assert_eq!(
+            (status.counters.messages, status.counters.gaps, status.counters.last_sequence),
+            (1000, 0, Some(1000))
+        );
     }
 }
 
@@ -271,7 +274,7 @@ fn flood_of_garbage_ends_no_connection_and_fills_no_log() {
     let good: Vec<_> = all.iter().filter(|told| matches!(told, Told::Message(_))).copied().collect();
     assert_eq!(good, (10_001..=10_010).map(Told::Message).collect::<Vec<_>>());
     let status = only_source(&subscriber);
-    assert_eq!((status.malformed_payload, status.gaps, status.messages), (10_000, 0, 10_010));
+    assert_eq!((status.malformed_payload, status.counters.gaps, status.counters.messages), (10_000, 0, 10_010));
 
     let (mut accepted, mut closed) = (0, 0);
     while let Ok(frames) = monitor.recv_multipart(zmq::DONTWAIT) {
@@ -299,7 +302,8 @@ fn figures_are_read_from_another_thread_and_match_the_script() {
             loop {
                 let is_last = done.load(Ordering::Acquire);
                 let sources = status.sources();
-                let now = (sources[0].received, sources[0].bytes, sources[0].messages, sources[0].missed);
+                let now =
+                    (sources[0].received, sources[0].bytes, sources[0].counters.messages, sources[0].counters.missed);
                 assert!(now.0 >= last.0 && now.1 >= last.1 && now.2 >= last.2 && now.3 >= last.3, "{last:?} {now:?}");
                 last = now;
                 if is_last {
@@ -332,10 +336,10 @@ fn figures_are_read_from_another_thread_and_match_the_script() {
     let source = only_source(&subscriber);
     assert_eq!((source.received, source.decoded, source.events), (20, 16, 16));
     assert_eq!((source.malformed_frames, source.malformed_sequence, source.malformed_payload), (1, 1, 2));
-    assert_eq!((source.messages, source.gaps, source.missed), (17, 2, 4));
-    assert_eq!((source.missed_evicted, source.missed_lost), (3, 1));
-    assert_eq!((source.duplicates, source.restarts), (1, 1));
-    assert_eq!((source.first_sequence, source.last_sequence), (Some(1), Some(4)));
+    assert_eq!((source.counters.messages, source.counters.gaps, source.counters.missed), (17, 2, 4));
+    assert_eq!((source.counters.missed_evicted, source.counters.missed_lost), (3, 1));
+    assert_eq!((source.counters.duplicates, source.counters.restarts), (1, 1));
+    assert_eq!((source.counters.first_sequence, source.counters.last_sequence), (Some(1), Some(4)));
     assert_eq!((source.endpoint.as_str(), source.topic.as_str()), (publisher.endpoint.as_str(), ""));
 }
 
@@ -387,5 +391,5 @@ fn own_publisher_is_read_with_every_loss_in_its_place() {
     assert_eq!(missed, status.evicted_events + status.failed_events + unseen);
     assert!(matches!(subscriber.try_recv(), Err(RecvError::Empty)));
     let source = only_source(&subscriber);
-    assert_eq!((source.connections, source.restarts, source.duplicates, source.malformed()), (1, 0, 0, 0));
+    assert_eq!((source.connections, source.counters.restarts, source.counters.duplicates, source.malformed()), (1, 0, 0, 0));
 }

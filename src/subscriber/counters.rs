@@ -34,24 +34,9 @@ pub struct SourceStatus {
     pub malformed_topic: u64,
     /// A payload that is no batch.
     pub malformed_payload: u64,
-    /// Messages that took a number: readable or not, but no duplicates.
-    pub messages: u64,
-    /// Gaps.
-    pub gaps: u64,
-    /// Numbers missed in all gaps together.
-    pub missed: u64,
-    /// Those of them that the publisher lost before it sent them.
-    pub missed_evicted: u64,
-    /// Those of them that were lost on the way, at least in part.
-    pub missed_lost: u64,
-    /// Duplicates.
-    pub duplicates: u64,
-    /// Restarts.
-    pub restarts: u64,
-    /// The first number.
-    pub first_sequence: Option<u64>,
-    /// The last number that was no duplicate.
-    pub last_sequence: Option<u64>,
+    /// What came of their numbers. A message counts there whether or not its payload could be read.
+    #[cfg_attr(feature = "serde", serde(flatten))]
+    pub counters: tracker::Counters,
 }
 
 impl SourceStatus {
@@ -160,15 +145,17 @@ impl Figures {
             malformed_sequence: self.malformed_sequence.get(),
             malformed_topic: self.malformed_topic.get(),
             malformed_payload: self.malformed_payload.get(),
-            messages,
-            gaps: self.gaps.get(),
-            missed: self.missed.get(),
-            missed_evicted: self.missed_evicted.get(),
-            missed_lost: self.missed_lost.get(),
-            duplicates: self.duplicates.get(),
-            restarts: self.restarts.get(),
-            first_sequence: (messages > 0).then(|| self.first_sequence.get()),
-            last_sequence: (messages > 0).then(|| self.last_sequence.get()),
+            counters: tracker::Counters {
+                messages,
+                gaps: self.gaps.get(),
+                missed: self.missed.get(),
+                missed_evicted: self.missed_evicted.get(),
+                missed_lost: self.missed_lost.get(),
+                duplicates: self.duplicates.get(),
+                restarts: self.restarts.get(),
+                first_sequence: (messages > 0).then(|| self.first_sequence.get()),
+                last_sequence: (messages > 0).then(|| self.last_sequence.get()),
+            },
         }
     }
 }
