@@ -138,6 +138,7 @@ impl Ledger {
                 return self.wrong(format!("message {sequence} comes after {last}"));
             }
             self.restarts += 1;
+            println!("restarted");
             self.next = [None; PRODUCERS];
             self.last_id = first_id.map_or(0, |id| id - 1);
             return self.resync();
