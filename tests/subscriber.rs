@@ -391,5 +391,8 @@ fn own_publisher_is_read_with_every_loss_in_its_place() {
     assert_eq!(missed, status.evicted_events + status.failed_events + unseen);
     assert!(matches!(subscriber.try_recv(), Err(RecvError::Empty)));
     let source = only_source(&subscriber);
-    assert_eq!((source.connections, source.counters.restarts, source.counters.duplicates, source.malformed()), (1, 0, 0, 0));
+    assert_eq!(
+        (source.connections, source.counters.restarts, source.counters.duplicates, source.malformed()),
+        (1, 0, 0, 0)
+    );
 }
