@@ -267,7 +267,8 @@ impl Live {
             refused_events: self.refused.get(),
             last_sequence: tally.sequence.get(),
             queue_length: tally.queue_length.get(),
-            queue_high_water: tally.queue_high_water.get(),
+            // Seen with the batch in the sender's hands, for which others may have come meanwhile.
+            queue_high_water: tally.queue_high_water.get().min(self.queue_capacity as u64),
             queue_capacity: self.queue_capacity as u64,
             send_hwm: self.send_hwm,
             pool_idle: pipe.pool().idle() as u64,
