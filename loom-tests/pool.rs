@@ -6,7 +6,8 @@ use loom::sync::Arc;
 use loom::thread;
 
 /// Each thread takes a buffer or makes one, writes it, reads it back, and gives it back, so that every buffer can change
-/// hands, `near` the thread or not; loom's cells notice two threads with one buffer, and a buffer that arrives before what was done to it.
+/// hands, `near` the thread or not; loom's cells notice two threads with one buffer, and a buffer that arrives before what
+/// was done to it.
 fn check(name: &'static str, bound: Option<usize>, rounds: u32, keeps: usize, near: &'static [bool; 2]) {
     Model { name, bound, floor: 100, must_see: &[Seen::Special] }.check(move |counts| {
         let world = World::new();
