@@ -238,8 +238,10 @@ typedef struct kv_events_status_t {
   uint8_t healthy;
   // 1 if `stored` and `removed` are held back by `kv_events_emit_object_key`.
   uint8_t keys_suppressed;
+  // 1 once it was told to stop: calls are refused.
+  uint8_t stopped;
   // Always 0.
-  uint8_t reserved[5];
+  uint8_t reserved[4];
 } kv_events_status_t;
 
 #ifdef __cplusplus

@@ -297,10 +297,12 @@ pub enum Refusal {
     Stopped,
     /// The sender thread died; [`Publisher::status`](crate::Publisher::status) says of what.
     SenderDead,
-    /// An event of the call would be larger than the setting `max_event_bytes`. Nothing is truncated.
+    /// An event of the call would be larger than `kv_events_max_event_bytes`. Nothing is truncated.
     TooLarge {
         /// Encoded size of the event, bytes.
         bytes: usize,
+        /// The setting.
+        max_event_bytes: usize,
     },
     /// This is a forked child; the publisher is its parent's. Start one after the fork.
     Forked,
@@ -313,9 +315,11 @@ impl fmt::Display for Refusal {
         match self {
             Refusal::Stopped => f.write_str("the publisher has been stopped"),
             Refusal::SenderDead => f.write_str("the sender thread is dead; its status says why"),
-            Refusal::TooLarge { bytes } => {
-                write!(f, "an event of {bytes} bytes is above `max_event_bytes`; shorten the key or raise the setting")
-            }
+            Refusal::TooLarge { bytes, max_event_bytes } => write!(
+                f,
+                "an event of {bytes} bytes is above kv_events_max_event_bytes={max_event_bytes}; shorten key, group or \
+                 tenant, or raise it"
+            ),
             Refusal::Forked => {
                 f.write_str("the publisher belongs to the process that was forked; start one of its own in the child")
             }

@@ -27,6 +27,7 @@ const fn gauge(name: &'static str, help: &'static str, value: fn(&Status) -> u64
 
 const FIGURES: &[Figure] = &[
     gauge("kv_events_enabled", "Whether the publisher publishes at all", |s| s.enabled.into()),
+    gauge("kv_events_stopped", "Whether it was told to stop", |s| s.stopped.into()),
     gauge("kv_events_healthy", "Whether the sender is well; 0 once it died", |s| s.healthy.into()),
     gauge("kv_events_keys_suppressed", "Whether stored and removed are silenced by a setting", |s| {
         s.keys_suppressed.into()
@@ -87,8 +88,12 @@ mod prometheus {
     use std::fmt;
     use std::sync::Arc;
 
+    /// The content type of [`Status::to_prometheus`].
+    pub const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
     /// Gives a publisher's figures to a `prometheus_client` registry whenever it is scraped:
-    /// `registry.register_collector(Box::new(PublisherCollector::new(publisher)))`.
+    /// `registry.register_collector(Box::new(PublisherCollector::new(publisher)))`. Labels are the registry's:
+    /// `sub_registry_with_label` for several publishers in one.
     #[derive(Debug)]
     pub struct PublisherCollector(Arc<Publisher>);
 
@@ -132,12 +137,12 @@ mod prometheus {
     }
 
     impl Status {
-        /// The status as one scrape in the OpenMetrics text form, to be served with the content type
-        /// `application/openmetrics-text; version=1.0.0; charset=utf-8`. For masters that have a registry already there is
-        /// [`PublisherCollector`].
+        /// The status as one scrape in the OpenMetrics text form, labelled with `backend_id`, to be served as
+        /// [`OPENMETRICS`]. For masters that have a registry already there is [`PublisherCollector`].
         #[must_use]
-        pub fn to_prometheus(&self) -> String {
-            let mut registry = Registry::default();
+        pub fn to_prometheus(&self, backend_id: &str) -> String {
+            let labels = [("backend_id".into(), backend_id.to_owned().into())];
+            let mut registry = Registry::with_labels(labels.into_iter());
             registry.register_collector(Box::new(Snapshot(self.clone())));
             let mut out = String::new();
             // Writing to a `String` does not fail.

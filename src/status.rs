@@ -12,6 +12,8 @@
 pub struct Status {
     /// Whether the publisher publishes at all.
     pub enabled: bool,
+    /// Whether it was told to stop: calls are refused.
+    pub stopped: bool,
     /// Whether the sender is well. False once it died; a stopped publisher is still well.
     pub healthy: bool,
     /// What the sender died of; `None` while it is well.

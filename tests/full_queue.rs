@@ -180,7 +180,7 @@ fn an_oversized_key_is_refused_whole_and_leaves_no_trace() {
     put(&publisher, "kept", MediaSet::CPU);
     let huge = "k".repeat(16 << 10);
     let outcome = publisher.changed(&Object::new("t", &huge), Before::mutation(MediaSet::CPU), MediaSet::DISK);
-    assert!(matches!(outcome, Outcome::Refused(Refusal::TooLarge { bytes }) if bytes > 16 << 10), "{outcome:?}");
+    assert!(matches!(outcome, Outcome::Refused(Refusal::TooLarge { bytes, .. }) if bytes > 16 << 10), "{outcome:?}");
     assert_eq!(publisher.status().refused_events, 2);
     let messages = rest(&publisher, &recorder);
     assert_eq!(briefs(&messages), ["stored cpu kept"]);

@@ -44,7 +44,7 @@ fn a_scrape_is_read_by_prometheus_own_parser_and_says_what_the_status_says() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    parser.stdin.take().unwrap().write_all(status.to_prometheus().as_bytes()).unwrap();
+    parser.stdin.take().unwrap().write_all(status.to_prometheus("b \"1\"").as_bytes()).unwrap();
     let output = parser.wait_with_output().unwrap();
     assert!(output.status.success());
     let scrape: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -61,6 +61,7 @@ fn a_scrape_is_read_by_prometheus_own_parser_and_says_what_the_status_says() {
         };
         assert_eq!((&sample[0], &sample[1]), (&Value::from(kind), &Value::from(true)), "{name}");
         assert_eq!(sample[2].as_f64(), Some(value), "{name}");
+        assert_eq!(sample[3], serde_json::json!({"backend_id": "b \"1\""}), "{name}");
     }
     assert_eq!(scrape["kv_events_published_total"][2].as_f64(), Some(2.0));
     assert_eq!(scrape["kv_events_skipped_keyless_total"][2].as_f64(), Some(1.0));

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::sub::{Sub, loopback};
+use common::sub::{Sub, counted, loopback};
 use kv_events::{Config, MediaSet, Object, Outcome, Publisher, Status};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -60,8 +60,10 @@ fn figures_read_under_load_never_fall_and_add_up_in_the_end() {
         over.store(true, Ordering::Release);
         reader.join().unwrap();
     });
+    assert!(!publisher.status().stopped);
     let report = publisher.stop(LONG);
     let status = publisher.status();
+    assert!(status.stopped && status.healthy);
     assert_eq!(2 * calls, status.published_events + status.dropped_events, "{status:?}");
     assert_eq!(status.last_sequence, status.published_batches + status.evicted_events + status.failed_events);
     assert_eq!((report.published, report.abandoned), (status.published_events, status.abandoned_events));
@@ -109,10 +111,12 @@ fn a_slow_subscriber_loses_and_sees_it_and_nobody_else_does() {
     // More than all buffers of the kernel, 15 KB at a time, each one read by the reader before the next.
     let key = "k".repeat(15_000);
     let calls = 3000;
+    let mut last = 0;
     for _ in 0..calls {
         assert!(publisher.committed(&Object::new("t", &key), MediaSet::CPU).is_accepted());
-        reading.next();
+        last = reading.next().events[0].number("event_id");
     }
+    counted(&publisher, last);
     // The reader has all. The sleeper has what fitted, then a hole in the numbers that it can see.
     let status = publisher.status();
     assert_eq!(

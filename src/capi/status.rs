@@ -54,8 +54,10 @@ pub struct RawStatus {
     pub healthy: u8,
     /// 1 if `stored` and `removed` are held back by `kv_events_emit_object_key`.
     pub keys_suppressed: u8,
+    /// 1 once it was told to stop: calls are refused.
+    pub stopped: u8,
     /// Always 0.
-    pub reserved: [u8; 5],
+    pub reserved: [u8; 4],
 }
 
 impl From<Status> for RawStatus {
@@ -82,7 +84,8 @@ impl From<Status> for RawStatus {
             enabled: status.enabled.into(),
             healthy: status.healthy.into(),
             keys_suppressed: status.keys_suppressed.into(),
-            reserved: [0; 5],
+            stopped: status.stopped.into(),
+            reserved: [0; 4],
         }
     }
 }

@@ -222,8 +222,8 @@ impl Live {
             Closed::SenderDead => Refusal::SenderDead,
             Closed::Forked => Refusal::Forked,
         })?;
-        let bytes = call.largest_event();
-        if bytes > self.max_event_bytes { Err(Refusal::TooLarge { bytes }) } else { Ok(()) }
+        let (bytes, max_event_bytes) = (call.largest_event(), self.max_event_bytes);
+        if bytes > max_event_bytes { Err(Refusal::TooLarge { bytes, max_event_bytes }) } else { Ok(()) }
     }
 
     #[cold]
@@ -252,6 +252,7 @@ impl Live {
         let reason = tally.cause_of_death.get().cloned();
         Status {
             enabled: true,
+            stopped: pipe.check_open() == Err(Closed::Stopped),
             healthy: reason.is_none(),
             unhealthy_reason: reason,
             bound_endpoint: Some(self.endpoint.clone()),

@@ -49,7 +49,7 @@ static kv_events_status_t status_of(const kv_events_publisher_t *publisher) {
   memset(&status, 0xff, sizeof status);
   status.size = sizeof status;
   CHECK(kv_events_status(publisher, &status) == KV_EVENTS_OK);
-  CHECK(status.size == sizeof status && status.reserved[4] == 0);
+  CHECK(status.size == sizeof status && status.reserved[3] == 0);
   return status;
 }
 

@@ -1,5 +1,6 @@
 //! A raw SUB socket.
 
+use super::alone::wait_until;
 use super::{Message, read_payload};
 use kv_events::{Config, Publisher};
 
@@ -39,7 +40,7 @@ impl Sub {
                 while left > 0 {
                     left -= self.next().events.len() as u64;
                 }
-                return;
+                return counted(publisher, sent);
             }
             assert!(sent < 200, "the subscription never arrived");
         }
@@ -70,6 +71,12 @@ impl Sub {
         assert_eq!(seen, count, "{messages:?}");
         messages
     }
+}
+
+/// Waits until the status has `events` published events: it rises after the fact, which is after a subscriber may have
+/// them.
+pub fn counted(publisher: &Publisher, events: u64) {
+    wait_until("they are counted", || publisher.status().published_events >= events);
 }
 
 /// A configuration on a free loopback port.

@@ -6,5 +6,5 @@ import sys
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 families = text_string_to_metric_families(sys.stdin.read())
-print(json.dumps({sample.name: [family.type, bool(family.documentation), sample.value]
+print(json.dumps({sample.name: [family.type, bool(family.documentation), sample.value, sample.labels]
                   for family in families for sample in family.samples}))

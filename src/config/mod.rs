@@ -1,9 +1,12 @@
 //! The publisher's settings, their defaults, and what is wrong with them.
 
+#[cfg(feature = "serde")]
+mod by_name;
+mod wait;
+
 use crate::error::ConfigError;
-use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
+pub use wait::{MAX_NAP, WaitStrategy};
 
 /// The largest `queue_capacity`: the queue's slots are allocated at start (about 50 bytes each).
 pub const MAX_QUEUE_CAPACITY: usize = 1 << 24;
@@ -11,8 +14,6 @@ pub const MAX_QUEUE_CAPACITY: usize = 1 << 24;
 pub const MAX_EVENT_BYTES: usize = 64 << 20;
 /// The largest `max_batch_events`.
 pub const MAX_BATCH_EVENTS: usize = 65_535;
-/// The longest interval of [`WaitStrategy::Poll`] and the longest nap: stop may have to wait for one.
-pub const MAX_NAP: Duration = Duration::from_millis(100);
 
 /// Buffers the pool keeps beyond those of a full queue and a batch: callers hold one each for the length of a call.
 pub(crate) const CALLERS: usize = 64;
@@ -35,48 +36,26 @@ const MESSAGE_OVERHEAD: usize = 512;
 /// assert!(config.validate().is_ok());
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct Config {
-    #[cfg_attr(feature = "serde", serde(rename = "enable_kv_events"))]
     pub(crate) enabled: bool,
-    #[cfg_attr(feature = "serde", serde(rename = "kv_events_bind_endpoint"))]
     pub(crate) bind_endpoint: String,
-    #[cfg_attr(feature = "serde", serde(rename = "kv_events_backend_id"))]
     pub(crate) backend_id: String,
-    #[cfg_attr(feature = "serde", serde(rename = "kv_events_model_name"))]
     pub(crate) model_name: String,
-    #[cfg_attr(feature = "serde", serde(rename = "kv_events_block_size"))]
     pub(crate) block_size: u32,
-    #[cfg_attr(feature = "serde", serde(rename = "kv_events_additional_salt"))]
     pub(crate) additional_salt: String,
-    #[cfg_attr(feature = "serde", serde(rename = "kv_events_lora_name"))]
     pub(crate) lora_name: String,
-    #[cfg_attr(feature = "serde", serde(rename = "kv_events_dp_rank"))]
     pub(crate) dp_rank: u32,
-    #[cfg_attr(feature = "serde", serde(rename = "kv_events_emit_object_key"))]
     pub(crate) emit_object_key: bool,
-    #[cfg_attr(feature = "serde", serde(rename = "kv_events_emit_legacy_compat"))]
     pub(crate) emit_legacy_compat: bool,
-    #[cfg_attr(feature = "serde", serde(rename = "kv_events_queue_capacity"))]
     pub(crate) queue_capacity: usize,
-    #[cfg_attr(feature = "serde", serde(rename = "kv_events_eviction_burst"))]
     pub(crate) eviction_burst: usize,
-    #[cfg_attr(feature = "serde", serde(rename = "kv_events_wait_strategy"))]
     pub(crate) wait_strategy: WaitStrategy,
-    #[cfg_attr(feature = "serde", serde(rename = "kv_events_heartbeat_interval", with = "milliseconds"))]
     pub(crate) heartbeat_interval: Duration,
-    #[cfg_attr(feature = "serde", serde(rename = "kv_events_max_event_bytes"))]
     pub(crate) max_event_bytes: usize,
-    #[cfg_attr(feature = "serde", serde(rename = "kv_events_max_batch_events"))]
     pub(crate) max_batch_events: usize,
-    #[cfg_attr(feature = "serde", serde(rename = "kv_events_max_batch_bytes"))]
     pub(crate) max_batch_bytes: usize,
-    #[cfg_attr(feature = "serde", serde(rename = "kv_events_retain_bytes"))]
     pub(crate) retain_bytes: usize,
-    #[cfg_attr(feature = "serde", serde(rename = "kv_events_send_hwm"))]
     pub(crate) send_hwm: u32,
-    #[cfg_attr(feature = "serde", serde(rename = "kv_events_linger", with = "milliseconds"))]
     pub(crate) linger: Duration,
 }
 
@@ -168,13 +147,14 @@ impl Config {
         /// `kv_events_heartbeat_interval` in ms, default 0 (off): an empty batch is sent whenever nothing was for that long, so that
         /// a subscriber notices a lost tail.
         heartbeat_interval: Duration;
-        /// `kv_events_max_event_bytes`: a call with an encoded event above it is refused; default 16 KiB.
+        /// `kv_events_max_event_bytes`: a call with an encoded event above it is refused; default 16 KiB, 512 to
+        /// [`MAX_EVENT_BYTES`].
         max_event_bytes: usize;
         /// `kv_events_max_batch_events` in one message, default 64, 2 to [`MAX_BATCH_EVENTS`].
         max_batch_events: usize;
-        /// `kv_events_max_batch_bytes`: a message takes no further call once it holds that much; default 1 MiB.
+        /// `kv_events_max_batch_bytes`: a message takes no further call once it holds that much; default 1 MiB, up to 1 GiB.
         max_batch_bytes: usize;
-        /// `kv_events_retain_bytes`: a buffer that grew above it is freed, not pooled; default 2 KiB.
+        /// `kv_events_retain_bytes`: a buffer that grew above it is freed, not pooled; default 2 KiB, 512 to twice [`MAX_EVENT_BYTES`].
         retain_bytes: usize;
         /// `kv_events_send_hwm` in messages for each subscriber, default 10000; 0 is no limit. A subscriber that is
         /// further behind loses the *newest* messages, and only its own sequence shows it. ZeroMQ keeps those messages in
@@ -249,7 +229,7 @@ impl Config {
         let ranges = [
             ("kv_events_queue_capacity", self.queue_capacity, 1, MAX_QUEUE_CAPACITY),
             ("kv_events_eviction_burst", self.eviction_burst, 1, usize::MAX),
-            ("kv_events_max_event_bytes", self.max_event_bytes, 1, MAX_EVENT_BYTES),
+            ("kv_events_max_event_bytes", self.max_event_bytes, 512, MAX_EVENT_BYTES),
             ("kv_events_max_batch_events", self.max_batch_events, 2, MAX_BATCH_EVENTS),
             ("kv_events_max_batch_bytes", self.max_batch_bytes, 1, 1 << 30),
             ("kv_events_retain_bytes", self.retain_bytes, 512, MAX_EVENT_BYTES * 2),
@@ -281,102 +261,6 @@ pub const fn recommended_eviction_burst(queue_capacity: usize) -> usize {
         0 => 1,
         burst if burst > 16 => 16,
         burst => burst,
-    }
-}
-
-/// What the sender does when there is nothing to send.
-///
-/// Written as text (settings, command line) it is `park`, `nap`, `nap:50us`, `poll:50us` or `spin`; units are `us` and
-/// `ms`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum WaitStrategy {
-    /// Sleeps at once; the call that finds it asleep pays for a wake-up.
-    Park,
-    /// Naps once, then sleeps: under load callers hardly ever have to wake it, and an event waits for at most the nap.
-    /// The default, with 50 us.
-    Nap(Duration),
-    /// Looks again at an interval and never has to be woken: the cheapest call into an idle publisher, for some
-    /// processor time.
-    Poll(Duration),
-    /// Looks all the time: the shortest delay, for a whole core.
-    Spin,
-}
-
-impl Default for WaitStrategy {
-    fn default() -> Self {
-        WaitStrategy::Nap(Duration::from_micros(50))
-    }
-}
-
-impl fmt::Display for WaitStrategy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            WaitStrategy::Park => f.write_str("park"),
-            WaitStrategy::Nap(nap) => write!(f, "nap:{}us", nap.as_micros()),
-            WaitStrategy::Poll(interval) => write!(f, "poll:{}us", interval.as_micros()),
-            WaitStrategy::Spin => f.write_str("spin"),
-        }
-    }
-}
-
-impl FromStr for WaitStrategy {
-    type Err = ConfigError;
-
-    fn from_str(text: &str) -> Result<Self, ConfigError> {
-        let wrong = || ConfigError::WaitStrategy { text: text.to_owned() };
-        let (name, time) = match text.split_once(':') {
-            Some((name, time)) => (name, Some(micros(time).ok_or_else(wrong)?)),
-            None => (text, None),
-        };
-        match (name, time) {
-            ("park", None) => Ok(WaitStrategy::Park),
-            ("spin", None) => Ok(WaitStrategy::Spin),
-            ("nap", None) => Ok(WaitStrategy::default()),
-            ("nap", Some(time)) => Ok(WaitStrategy::Nap(time)),
-            ("poll", None) => Ok(WaitStrategy::Poll(Duration::from_micros(50))),
-            ("poll", Some(time)) => Ok(WaitStrategy::Poll(time)),
-            _ => Err(wrong()),
-        }
-    }
-}
-
-fn micros(text: &str) -> Option<Duration> {
-    let (number, unit) = match (text.strip_suffix("us"), text.strip_suffix("ms")) {
-        (Some(number), _) => (number, 1),
-        (None, Some(number)) => (number, 1000),
-        (None, None) => return None,
-    };
-    let time = Duration::from_micros(number.parse::<u64>().ok()?.checked_mul(unit)?);
-    (!time.is_zero() && time <= MAX_NAP).then_some(time)
-}
-
-#[cfg(feature = "serde")]
-impl serde::Serialize for WaitStrategy {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-#[cfg(feature = "serde")]
-impl<'de> serde::Deserialize<'de> for WaitStrategy {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-    }
-}
-
-/// Durations as whole milliseconds.
-#[cfg(feature = "serde")]
-mod milliseconds {
-    use serde::{Deserialize, Deserializer, Serializer};
-    use std::time::Duration;
-
-    pub(super) fn serialize<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_u64(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
-        u64::deserialize(deserializer).map(Duration::from_millis)
     }
 }
 
@@ -412,29 +296,6 @@ mod tests {
             assert!(error.contains(expected), "{error}");
             assert_eq!(config.enabled(false).validate(), Ok(()), "nothing is wrong with what is disabled");
         }
-    }
-
-    #[test]
-    fn wait_strategies_are_written_as_they_are_read() {
-        for text in ["park", "nap:50us", "poll:250us", "spin"] {
-            assert_eq!(text.parse::<WaitStrategy>().unwrap().to_string(), text);
-        }
-        assert_eq!("nap".parse(), Ok(WaitStrategy::default()));
-        assert_eq!("poll:2ms".parse(), Ok(WaitStrategy::Poll(Duration::from_millis(2))));
-        for text in ["", "sleep", "nap:", "nap:50", "poll:0us", "poll:1s", "poll:999999ms", "park:50us"] {
-            assert!(text.parse::<WaitStrategy>().is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    #[cfg(feature = "serde")]
-    fn a_wait_strategy_is_a_text_in_json() {
-        for text in ["park", "nap:50us", "poll:250us", "spin"] {
-            let config: Config = serde_json::from_str(&format!(r#"{{"kv_events_wait_strategy":"{text}"}}"#)).unwrap();
-            assert_eq!(serde_json::to_value(&config).unwrap()["kv_events_wait_strategy"], text);
-        }
-        let error = serde_json::from_str::<Config>(r#"{"kv_events_wait_strategy":"sleep"}"#).unwrap_err();
-        assert!(error.to_string().starts_with("kv_events_wait_strategy=\"sleep\" is none"), "{error}");
     }
 
     #[test]

@@ -1,0 +1,168 @@
+//! Settings by the masters' flag names. Written out, so that an error names the setting it is about.
+
+use super::Config;
+use serde::de::{Error, MapAccess, Visitor};
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+use std::time::Duration;
+
+/// A setting as it is written.
+trait Written: Sized {
+    type As: Serialize + for<'de> Deserialize<'de>;
+
+    fn write(&self) -> Self::As;
+    fn read(written: Self::As) -> Self;
+}
+
+macro_rules! written_as_it_is {
+    ($($type:ty),*) => {
+        $(impl Written for $type {
+            type As = $type;
+
+            fn write(&self) -> $type {
+                self.clone()
+            }
+
+            fn read(written: $type) -> $type {
+                written
+            }
+        })*
+    };
+}
+
+written_as_it_is!(bool, u32, usize, String, super::WaitStrategy);
+
+/// Durations are whole milliseconds.
+impl Written for Duration {
+    type As = u64;
+
+    fn write(&self) -> u64 {
+        u64::try_from(self.as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn read(written: u64) -> Duration {
+        Duration::from_millis(written)
+    }
+}
+
+/// The same error, with the setting's name, if it does not begin with it.
+fn naming<E: Error>(name: &str, error: E) -> E {
+    if error.to_string().starts_with(name) { error } else { E::custom(format_args!("{name}: {error}")) }
+}
+
+macro_rules! settings {
+    ($($name:literal => $field:ident;)*) => {
+        const NAMES: &[&str] = &[$($name),*];
+
+        impl Serialize for Config {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                let mut settings = serializer.serialize_struct("Config", NAMES.len())?;
+                $(settings.serialize_field($name, &self.$field.write())?;)*
+                settings.end()
+            }
+        }
+
+        /// Sets one setting from the map's next value.
+        fn set<'de, M: MapAccess<'de>>(config: &mut Config, name: &str, map: &mut M) -> Result<(), M::Error> {
+            match name {
+                $($name => {
+                    let value = map.next_value().map_err(|error: M::Error| naming(name, error))?;
+                    config.$field = Written::read(value);
+                })*
+                _ => return Err(M::Error::unknown_field(name, NAMES)),
+            }
+            Ok(())
+        }
+    };
+}
+
+settings! {
+    "enable_kv_events" => enabled;
+    "kv_events_bind_endpoint" => bind_endpoint;
+    "kv_events_backend_id" => backend_id;
+    "kv_events_model_name" => model_name;
+    "kv_events_block_size" => block_size;
+    "kv_events_additional_salt" => additional_salt;
+    "kv_events_lora_name" => lora_name;
+    "kv_events_dp_rank" => dp_rank;
+    "kv_events_emit_object_key" => emit_object_key;
+    "kv_events_emit_legacy_compat" => emit_legacy_compat;
+    "kv_events_queue_capacity" => queue_capacity;
+    "kv_events_eviction_burst" => eviction_burst;
+    "kv_events_wait_strategy" => wait_strategy;
+    "kv_events_heartbeat_interval" => heartbeat_interval;
+    "kv_events_max_event_bytes" => max_event_bytes;
+    "kv_events_max_batch_events" => max_batch_events;
+    "kv_events_max_batch_bytes" => max_batch_bytes;
+    "kv_events_retain_bytes" => retain_bytes;
+    "kv_events_send_hwm" => send_hwm;
+    "kv_events_linger" => linger;
+}
+
+impl<'de> Deserialize<'de> for Config {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_struct("Config", NAMES, Settings)
+    }
+}
+
+struct Settings;
+
+impl<'de> Visitor<'de> for Settings {
+    type Value = Config;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map of settings, kv_events_bind_endpoint and so on")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Config, M::Error> {
+        let mut config = Config::default();
+        let mut seen = Vec::new();
+        while let Some(name) = map.next_key::<String>()? {
+            if seen.contains(&name) {
+                return Err(M::Error::custom(format_args!("{name} is set twice")));
+            }
+            set(&mut config, &name, &mut map)?;
+            seen.push(name);
+        }
+        Ok(config)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(json: &str) -> String {
+        serde_json::from_str::<Config>(json).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_was_written_is_read_back() {
+        let config =
+            Config::new("tcp://127.0.0.1:0", "b").block_size(16).linger(Duration::from_millis(1500)).send_hwm(7);
+        let json = serde_json::to_value(&config).unwrap();
+        assert_eq!((&json["kv_events_linger"], &json["kv_events_send_hwm"]), (&1500.into(), &7.into()));
+        assert_eq!(json.as_object().unwrap().len(), NAMES.len());
+        assert_eq!(serde_json::from_value::<Config>(json).unwrap(), config);
+        assert_eq!(serde_json::from_str::<Config>("{}").unwrap(), Config::default());
+    }
+
+    #[test]
+    fn an_error_names_the_setting() {
+        let wrong = error(r#"{"kv_events_backend_id": "b", "kv_events_block_size": "many"}"#);
+        assert!(
+            wrong.starts_with("kv_events_block_size: invalid type: string \"many\", expected u32 at line 1"),
+            "{wrong}"
+        );
+        assert_eq!(wrong.matches("line").count(), 1, "{wrong}");
+        assert!(error(r#"{"kv_events_linger": -1}"#).starts_with("kv_events_linger: "));
+        assert!(
+            error(r#"{"kv_event_linger": 1}"#).starts_with("unknown field `kv_event_linger`, expected one of `enable_")
+        );
+        assert!(
+            error(r#"{"kv_events_linger": 1, "kv_events_linger": 2}"#).starts_with("kv_events_linger is set twice")
+        );
+        assert!(error("[]").contains("a map of settings"));
+    }
+}
