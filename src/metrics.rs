@@ -141,7 +141,9 @@ mod prometheus {
         /// [`OPENMETRICS`]. For masters that have a registry already there is [`PublisherCollector`].
         #[must_use]
         pub fn to_prometheus(&self, backend_id: &str) -> String {
-            let labels = [("backend_id".into(), backend_id.to_owned().into())];
+            // The library writes labels as they are.
+            let backend_id = backend_id.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n");
+            let labels = [("backend_id".into(), backend_id.into())];
             let mut registry = Registry::with_labels(labels.into_iter());
             registry.register_collector(Box::new(Snapshot(self.clone())));
             let mut out = String::new();

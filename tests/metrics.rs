@@ -9,6 +9,9 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+/// With all that has to be escaped.
+const BACKEND: &str = "b \"1\" \\n\n\u{e9}";
+
 fn busy_publisher() -> Publisher {
     let publisher = Publisher::start(Config::new("tcp://127.0.0.1:0", "b").queue_capacity(1000)).unwrap();
     publisher.committed(&Object::new("t", "k"), MediaSet::BOTH);
@@ -44,7 +47,7 @@ fn a_scrape_is_read_by_prometheus_own_parser_and_says_what_the_status_says() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    parser.stdin.take().unwrap().write_all(status.to_prometheus("b \"1\"").as_bytes()).unwrap();
+    parser.stdin.take().unwrap().write_all(status.to_prometheus(BACKEND).as_bytes()).unwrap();
     let output = parser.wait_with_output().unwrap();
     assert!(output.status.success());
     let scrape: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -61,7 +64,7 @@ fn a_scrape_is_read_by_prometheus_own_parser_and_says_what_the_status_says() {
         };
         assert_eq!((&sample[0], &sample[1]), (&Value::from(kind), &Value::from(true)), "{name}");
         assert_eq!(sample[2].as_f64(), Some(value), "{name}");
-        assert_eq!(sample[3], serde_json::json!({"backend_id": "b \"1\""}), "{name}");
+        assert_eq!(sample[3], serde_json::json!({"backend_id": BACKEND}), "{name}");
     }
     assert_eq!(scrape["kv_events_published_total"][2].as_f64(), Some(2.0));
     assert_eq!(scrape["kv_events_skipped_keyless_total"][2].as_f64(), Some(1.0));
