@@ -28,11 +28,17 @@ impl Master {
         self.publisher.changed(&Object::new("demo", key), before, *media);
     }
 
-    fn remove_all(&self) {
+    /// Removes everything but what `is_leased`. Only if nothing is left does `cleared` follow.
+    fn remove_all(&self, is_leased: impl Fn(&str) -> bool) {
         let sweep = self.publisher.sweep("demo"); // before the lock is taken
-        for (key, media) in self.objects.lock().unwrap().drain() {
-            sweep.removed(&Object::new("demo", &key), Before::mutation(media));
-        }
+        self.objects.lock().unwrap().retain(|key, media| {
+            if is_leased(key) {
+                sweep.skipped();
+                return true;
+            }
+            sweep.removed(&Object::new("demo", key), Before::mutation(*media));
+            false
+        });
         sweep.finish();
     }
 }
@@ -51,7 +57,7 @@ fn main() -> Result<(), StartError> {
         }
         master.offload(&format!("block-{round}-0"));
         if round % 10 == 9 {
-            master.remove_all();
+            master.remove_all(|key| round % 20 == 9 && key.ends_with("-2"));
         }
         std::thread::sleep(Duration::from_millis(100));
     }

@@ -7,6 +7,10 @@ use common::sub::{Sub, loopback};
 use kv_events::engine::{Form, encode_batch};
 use kv_events::{MediaSet, Object, Publisher, decode};
 use std::io::{BufRead, BufReader};
+#[cfg(feature = "prometheus")]
+use std::io::{Read, Write};
+#[cfg(feature = "prometheus")]
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
@@ -112,4 +116,20 @@ fn relay_counts_an_engine_and_publishes_it_again() {
     }
     assert_eq!(example.ends(), "in: 2 messages, 2 events, 4 missed; out: 6 events");
     drop(sub);
+}
+
+#[test]
+#[cfg(feature = "prometheus")]
+fn scrape_answers_with_the_figures() {
+    let mut example = Example::run("scrape", &["tcp://127.0.0.1:0", "127.0.0.1:0", "1"]);
+    let line = example.line();
+    let address = line.strip_prefix("figures at http://").and_then(|line| line.strip_suffix("/metrics")).expect(&line);
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    assert!(answer.contains("\nkv_events_healthy{backend_id=\"scrape-example\"} 1\n"), "{answer}");
+    assert!(answer.ends_with("# EOF\n"), "{answer}");
+    assert!(example.child.wait().unwrap().success());
 }
