@@ -68,11 +68,14 @@ impl Pty {
         self.master.write_all(keys).unwrap();
     }
 
+    /// Gives the terminal another size, and has the program know, which only a terminal that controls it does by itself.
     pub fn resize(&mut self, rows: u16, columns: u16) {
         self.parser.set_size(rows, columns);
         // SAFETY: the descriptor is open, and the call reads one `winsize`, which outlives it.
         let done = unsafe { libc::ioctl(self.master.as_raw_fd(), libc::TIOCSWINSZ, &winsize(rows, columns)) };
         assert_eq!(done, 0);
+        // SAFETY: the child was not waited for, so its id is its own.
+        assert_eq!(unsafe { libc::kill(self.child.id() as libc::pid_t, libc::SIGWINCH) }, 0);
     }
 
     /// Whether the terminal is raw: it neither echoes, nor waits for lines, nor makes signals of keys.

@@ -6,6 +6,7 @@
 mod draw;
 mod figures;
 mod flow;
+mod keys;
 mod lines;
 mod model;
 mod screen;
