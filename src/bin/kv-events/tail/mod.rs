@@ -2,17 +2,20 @@
 
 mod json;
 mod plain;
+mod presence;
 mod tally;
 mod text;
 mod top;
 
-use std::io::{self, BufWriter, IsTerminal};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
+use std::time::Instant;
 
 use anyhow::Context;
 use kv_events::decode::{Batch, Event, EventError};
 use kv_events::subscriber::{Delivery, Malformed, RecvError, Settings, Source, Subscriber, TopicFilter};
 use kv_events::tracker::{Base, Verdict};
+use presence::Presence;
 use tally::{Tallies, Tally};
 
 use crate::decode::is_closed;
@@ -20,7 +23,7 @@ use crate::decode::is_closed;
 /// Print events as they come, with gaps and restarts marked before the message that shows them.
 ///
 /// A summary follows for each source (endpoint and topic) at the end: after --limit events, or on Ctrl-C. Publishers need
-/// not be there yet, and may come and go. Text from the wire is printed with control characters escaped.
+/// not be there yet, and may come and go; which of them do not answer, or have said nothing yet, is told on the standard error. Text from the wire is printed with control characters escaped.
 #[derive(clap::Args)]
 pub struct Args {
     /// Publishers to connect to, like `tcp://127.0.0.1:5557`.
@@ -122,7 +125,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let is_screen = is_terminal && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
         top::watch(&mut subscriber, &mut tallies, is_screen.then_some(has_colour))
     } else {
-        watch(&mut subscriber, show.as_mut(), &mut tallies)
+        let presence = Presence::new(&args.endpoints, subscriber.status_handle(), Instant::now());
+        watch(&mut subscriber, show.as_mut(), &mut tallies, presence)
     };
     let (written, failed) = match ended {
         Ok(()) => (summarise(show.as_mut(), &tallies), None),
@@ -148,20 +152,30 @@ impl From<io::Error> for Ended {
     }
 }
 
-/// Shows everything until the limit is reached or the subscriber is stopped.
-fn watch(subscriber: &mut Subscriber, show: &mut dyn Show, tallies: &mut Tallies) -> Result<(), Ended> {
+/// Shows everything until the limit is reached or the subscriber is stopped. Who is not there is told beside it.
+fn watch(
+    subscriber: &mut Subscriber,
+    show: &mut dyn Show,
+    tallies: &mut Tallies,
+    mut presence: Presence,
+) -> Result<(), Ended> {
     while !tallies.is_full() {
         let delivery = match subscriber.try_recv() {
             Err(RecvError::Empty) => {
                 show.flush()?;
-                subscriber.recv()
+                subscriber.recv_timeout(presence.wait())
             }
             other => other,
         };
         match delivery {
             Ok(delivery) => take(&delivery, show, tallies)?,
+            Err(RecvError::Empty) => {}
             Err(RecvError::Stopped) => return Ok(()),
             Err(error) => return Err(Ended::Input(error)),
+        }
+        for line in presence.look() {
+            // Events stand on the standard output alone; where nobody can be told of this nothing is lost.
+            let _ = writeln!(io::stderr(), "tail: {line}");
         }
     }
     Ok(())
