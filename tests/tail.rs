@@ -247,7 +247,9 @@ fn columns_are_plain_when_no_terminal_reads_them() {
     assert!(text.bytes().all(|byte| byte == b'\n' || !byte.is_ascii_control()), "{text:?}");
     for part in [
         "started at number 3, 2 missed before it",
-        "stored    cpu      default key-a",
+        "TIMESTAMP (s)  EVENT ",
+        "  1.000  stored    cpu      default key-a",
+        "  1002.500  removed   GPU ",
         r"default bell\u{7}\u{1b}[31m",
         "gap: 5 missed, numbers 4 to 8, lost by the publisher before it sent them",
         "restarted: the publisher began anew, now at number 1, after 9",

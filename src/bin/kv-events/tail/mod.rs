@@ -3,6 +3,7 @@
 mod json;
 mod plain;
 mod presence;
+mod stamp;
 mod tally;
 mod text;
 mod top;
