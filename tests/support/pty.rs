@@ -21,6 +21,8 @@ pub struct Pty {
     output: Receiver<Vec<u8>>,
     parser: vt100::Parser,
     before: Termios,
+    /// All that the program has written, as far as it was waited for.
+    pub written: Vec<u8>,
     pub child: Child,
 }
 
@@ -42,14 +44,18 @@ impl Pty {
                 }
             }
         });
-        Pty { master, slave: pty.slave, output, parser: vt100::Parser::new(rows, columns, 0), before, child }
+        let parser = vt100::Parser::new(rows, columns, 0);
+        Pty { master, slave: pty.slave, output, parser, before, written: Vec::new(), child }
     }
 
     /// Waits until the screen is as wanted, and returns it.
     pub fn until(&mut self, wanted: impl Fn(&vt100::Screen) -> bool) -> String {
         while !wanted(self.parser.screen()) {
             match self.output.recv_timeout(PATIENCE) {
-                Ok(bytes) => self.parser.process(&bytes),
+                Ok(bytes) => {
+                    self.parser.process(&bytes);
+                    self.written.extend(bytes);
+                }
                 Err(_) => panic!("the screen does not become as wanted:\n{}", self.parser.screen().contents()),
             }
         }

@@ -3,6 +3,7 @@
 
 mod driver;
 mod model;
+mod progress;
 mod report;
 mod subscriber;
 mod trace;
@@ -11,7 +12,7 @@ mod workload;
 use anyhow::{Context, anyhow};
 use driver::Job;
 use hdrhistogram::Histogram;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use kv_events::{Config, Publisher, WaitStrategy};
 use model::gate::Gate;
 use model::master::Master;
@@ -159,6 +160,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let ledgers: Vec<Ledger> = (0..producers).map(|_| Ledger::default()).collect();
     let gate = Gate::new(producers);
     let mut session = Session::new(&publisher, &master, &ledgers, &gate, subscriber, None);
+    let checkpoints = driver::checkpoints(trace.len() * args.loops as usize);
+    let bar = if args.json { ProgressBar::hidden() } else { progress::bar(checkpoints as u64)? };
     join(&mut session, args.start_after)?;
 
     let start = Instant::now();
@@ -174,7 +177,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         start,
         next: Mutex::new(0),
     };
-    let publish_ns = drive(&job, &mut session)?;
+    let publish_ns = drive(&job, &mut session, &bar)?;
     let elapsed = start.elapsed();
     let _ = publisher.stop(STOP_DEADLINE);
     let end = session.end();
@@ -224,10 +227,8 @@ fn repeat_in_band(session: &mut Session<'_, Subscriber>, key: &str) -> Result<()
 /// Runs the producers and follows them from checkpoint to checkpoint up to the sentinel. A run that has failed ends at the
 /// checkpoint that finds it, since nothing after it can mend it. What goes wrong is the
 /// follower's to tell. Returns the durations of all calls, ns.
-fn drive(job: &Job<'_>, session: &mut Session<'_, Subscriber>) -> anyhow::Result<Histogram<u64>> {
+fn drive(job: &Job<'_>, session: &mut Session<'_, Subscriber>, bar: &ProgressBar) -> anyhow::Result<Histogram<u64>> {
     let checkpoints = job.checkpoints();
-    let bar = ProgressBar::new(checkpoints as u64)
-        .with_style(ProgressStyle::with_template("{bar:40} {pos}/{len} checkpoints, {msg}, {elapsed}")?);
     std::thread::scope(|scope| {
         let spawn = |(producer, ledger)| {
             std::thread::Builder::new()
