@@ -17,14 +17,25 @@ use crate::json;
 /// An empty line is an empty payload. What cannot be decoded gives `{"error": CLASS}`, and the standard error tells the
 /// file, the line and what is wrong with it; on it goes, and the exit status is 0 unless the input cannot be read.
 #[derive(clap::Args)]
+#[command(after_long_help = EXAMPLES)]
 pub struct Args {
-    /// File to read; `-` is the standard input.
+    /// File to read, of lines in hex (upper or lower case, no spaces, no 0x); `-` is the standard input.
     #[arg(default_value = "-")]
     file: PathBuf,
-    /// The lines are single events, not payloads.
+    /// The lines are single events [default: payloads, the third frame of a message: a timestamp and a list of events].
     #[arg(long)]
     event: bool,
 }
+
+const EXAMPLES: &str = "\
+Timestamps are as they were sent: by masters in ms, as an integer; by engines (vLLM, SGLang) in s, as a float.
+
+Examples:
+  A file of payloads:
+      kv-events decode payloads.hex
+
+  A payload with nothing in it but the timestamp 1:
+      echo 920190 | kv-events decode";
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let is_stdin = args.file.as_os_str() == "-";
