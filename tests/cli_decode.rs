@@ -51,6 +51,35 @@ fn single_events() {
 }
 
 #[test]
+fn what_is_wrong_is_told_with_its_file_and_line() {
+    let path = std::env::temp_dir().join(format!("kv-events-decode-{}.hex", std::process::id()));
+    std::fs::write(&path, b"920190\n\n92 0190\n9201C0\r\n\xff\x1b\n920\n920190\n9201").unwrap();
+    for (args, input, name) in [
+        (vec![path.to_str().unwrap()], b"".to_vec(), path.display().to_string()),
+        (vec!["-"], std::fs::read(&path).unwrap(), "the standard input".to_owned()),
+    ] {
+        let output = decode(&args, &input);
+        assert_eq!(lines(&output).len(), 8);
+        let told = String::from_utf8(output.stderr).expect("UTF-8");
+        assert!(told.bytes().all(|byte| byte == b'\n' || !byte.is_ascii_control()), "{told:?}");
+        let told: Vec<_> = told.lines().collect();
+        let expected = [
+            (2, "cannot be decoded: empty"),
+            (3, "not hex: "),
+            (4, "cannot be decoded: wrong_type"),
+            (5, "not hex: "),
+            (6, "not hex: "),
+            (8, "cannot be decoded: truncated"),
+        ];
+        assert_eq!(told.len(), expected.len(), "{told:?}");
+        for (told, (line, fault)) in told.iter().zip(expected) {
+            assert!(told.starts_with(&format!("kv-events: {name}, line {line}: {fault}")), "{told}");
+        }
+    }
+    std::fs::remove_file(path).unwrap();
+}
+
+#[test]
 fn files_and_files_that_are_not_there() {
     let vectors = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/vectors.json");
     let output = lines(&decode(&[vectors], b""));

@@ -1,16 +1,18 @@
 //! The stream read by a subscriber that shares no code with this crate: `tests/python/subscriber.py`.
 //!
 //! Needs Python with `pyzmq` and `msgspec`, named by `KV_EVENTS_PYTHON`; without that variable there is nothing to run,
-//! and the tests say so.
+//! and the tests say so on the standard error.
 #![cfg(feature = "zmq")]
 
 mod common;
+#[path = "support/python.rs"]
+mod python;
 
 use common::sub::loopback;
 use kv_events::{Before, Config, MediaSet, Object, Publisher};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::Duration;
 
 struct Python {
@@ -21,11 +23,7 @@ struct Python {
 impl Python {
     /// A subscriber that is known to receive; `None` where there is no Python to run it.
     fn subscribe(publisher: &Publisher, names: &str) -> Option<Python> {
-        let Ok(python) = std::env::var("KV_EVENTS_PYTHON") else {
-            println!("skipped: KV_EVENTS_PYTHON names no Python with pyzmq and msgspec");
-            return None;
-        };
-        let mut child = Command::new(python)
+        let mut child = Command::new(python::python("pyzmq and msgspec")?)
             .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python/subscriber.py"))
             .args([publisher.bound_endpoint().unwrap(), names])
             .stdout(Stdio::piped())
@@ -132,4 +130,28 @@ fn through_overload() {
     let report = python.report();
     assert!(publisher.status().evicted_events > 0);
     numbers_agree(&publisher, &report);
+}
+
+/// Runs one of these tests by itself, with or without a Python.
+fn run_alone(python: Option<&str>) -> Output {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "with_legacy_names_and_a_full_context"]).env_remove("KV_EVENTS_PYTHON");
+    command.envs(python.map(|python| ("KV_EVENTS_PYTHON", python))).output().unwrap()
+}
+
+#[test]
+fn without_a_python_it_is_plain_to_see_that_nothing_was_tested() {
+    // What a test that passes prints is held back; this must not be.
+    let output = run_alone(None);
+    assert!(output.status.success());
+    let expected = "skipped: with_legacy_names_and_a_full_context needs a Python with pyzmq and msgspec; \
+                    set KV_EVENTS_PYTHON=$(.ci/venv)\n";
+    assert_eq!(String::from_utf8_lossy(&output.stderr), expected);
+}
+
+#[test]
+fn a_python_that_is_of_no_use_fails_the_test() {
+    for python in ["", "/nonexistent/python", "false"] {
+        assert!(!run_alone(Some(python)).status.success(), "{python:?}");
+    }
 }

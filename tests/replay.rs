@@ -1,8 +1,11 @@
 //! `kv-events replay` as people run it.
 
+#[path = "support/pty.rs"]
+mod pty;
 #[path = "../src/bin/kv-events/replay/workload.rs"]
 mod workload;
 
+use pty::Pty;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -169,6 +172,32 @@ fn the_report_is_readable_without_json() {
     for word in ["accepted", "published", "lost", "received", "view        equal"] {
         assert!(stdout.contains(word), "{word} is not in {stdout}");
     }
+}
+
+#[test]
+fn a_terminal_shows_how_far_it_is_from_the_beginning() {
+    // It never comes to the first checkpoint.
+    let mut pty = Pty::run(&mut command(&["--start-after", "1000000"]), 24, 80);
+    pty.until_shown(&["publishing on ", "0/60 checkpoints, starting"]);
+    // It moves.
+    pty.until(|screen| {
+        let contents = screen.contents();
+        let (_, elapsed) = contents.split_once("starting, ").unwrap_or_default();
+        elapsed.starts_with(|c| ('1'..='9').contains(&c))
+    });
+    pty.child.kill().unwrap();
+    pty.child.wait().unwrap();
+}
+
+#[test]
+fn a_terminal_is_spared_the_progress_with_json() {
+    let trace = trace();
+    let args = ["--rate", "max", "--json", "--trace", trace.to_str().unwrap()];
+    let mut pty = Pty::run(&mut command(&args), 24, 160);
+    pty.until_shown(&["publishing on ", "\"view\":"]);
+    let written = String::from_utf8_lossy(&pty.written);
+    assert!(!written.contains(" checkpoints,") && !written.contains('\u{1b}'), "{written}");
+    assert!(pty.child.wait().unwrap().success());
 }
 
 #[test]

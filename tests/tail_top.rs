@@ -94,6 +94,20 @@ fn it_follows_the_size_of_the_terminal() {
 }
 
 #[test]
+fn a_key_pressed_right_after_a_resize_is_heeded() {
+    // Several times, since a look at the keys may fall between the two, and the signal may come behind the key.
+    for _ in 0..5 {
+        let publisher = Publisher::new();
+        let mut pty = Pty::run(&mut top(&[&publisher]), 24, 80);
+        pty.until_shown(&["q quits"]);
+        pty.resize(30, 100);
+        pty.type_in(b"q");
+        pty.until(|screen| !screen.alternate_screen());
+        assert!(pty.end("0 messages").1.success());
+    }
+}
+
+#[test]
 fn every_end_gives_the_terminal_back() {
     for end in ["ctrl-c", "SIGTERM", "limit"] {
         let publisher = Publisher::new();

@@ -21,6 +21,8 @@ pub struct Pty {
     output: Receiver<Vec<u8>>,
     parser: vt100::Parser,
     before: Termios,
+    /// All that the program has written, as far as it was waited for.
+    pub written: Vec<u8>,
     pub child: Child,
 }
 
@@ -42,14 +44,18 @@ impl Pty {
                 }
             }
         });
-        Pty { master, slave: pty.slave, output, parser: vt100::Parser::new(rows, columns, 0), before, child }
+        let parser = vt100::Parser::new(rows, columns, 0);
+        Pty { master, slave: pty.slave, output, parser, before, written: Vec::new(), child }
     }
 
     /// Waits until the screen is as wanted, and returns it.
     pub fn until(&mut self, wanted: impl Fn(&vt100::Screen) -> bool) -> String {
         while !wanted(self.parser.screen()) {
             match self.output.recv_timeout(PATIENCE) {
-                Ok(bytes) => self.parser.process(&bytes),
+                Ok(bytes) => {
+                    self.parser.process(&bytes);
+                    self.written.extend(bytes);
+                }
                 Err(_) => panic!("the screen does not become as wanted:\n{}", self.parser.screen().contents()),
             }
         }
@@ -68,11 +74,14 @@ impl Pty {
         self.master.write_all(keys).unwrap();
     }
 
+    /// Gives the terminal another size, and has the program know, which only a terminal that controls it does by itself.
     pub fn resize(&mut self, rows: u16, columns: u16) {
         self.parser.set_size(rows, columns);
         // SAFETY: the descriptor is open, and the call reads one `winsize`, which outlives it.
         let done = unsafe { libc::ioctl(self.master.as_raw_fd(), libc::TIOCSWINSZ, &winsize(rows, columns)) };
         assert_eq!(done, 0);
+        // SAFETY: the child was not waited for, so its id is its own.
+        assert_eq!(unsafe { libc::kill(self.child.id() as libc::pid_t, libc::SIGWINCH) }, 0);
     }
 
     /// Whether the terminal is raw: it neither echoes, nor waits for lines, nor makes signals of keys.

@@ -1,5 +1,6 @@
 //! `kv-events decode`: hex in, JSON out, line by line.
 
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::PathBuf;
@@ -13,17 +14,28 @@ use crate::json;
 
 /// Decode captured payloads: one payload in hex a line, one line of JSON for each.
 ///
-/// An empty line is an empty payload. What cannot be decoded gives `{"error": CLASS}`, and on it goes; the exit status is
-/// 0 unless the input cannot be read.
+/// An empty line is an empty payload. What cannot be decoded gives `{"error": CLASS}`, and the standard error tells the
+/// file, the line and what is wrong with it; on it goes, and the exit status is 0 unless the input cannot be read.
 #[derive(clap::Args)]
+#[command(after_long_help = EXAMPLES)]
 pub struct Args {
-    /// File to read; `-` is the standard input.
+    /// File to read, of lines in hex (upper or lower case, no spaces, no 0x); `-` is the standard input.
     #[arg(default_value = "-")]
     file: PathBuf,
-    /// The lines are single events, not payloads.
+    /// The lines are single events [default: payloads, the third frame of a message: a timestamp and a list of events].
     #[arg(long)]
     event: bool,
 }
+
+const EXAMPLES: &str = "\
+Timestamps are as they were sent: by masters in ms, as an integer; by engines (vLLM, SGLang) in s, as a float.
+
+Examples:
+  A file of payloads:
+      kv-events decode payloads.hex
+
+  A payload with nothing in it but the timestamp 1:
+      echo 920190 | kv-events decode";
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let is_stdin = args.file.as_os_str() == "-";
@@ -37,7 +49,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut output = BufWriter::new(io::stdout().lock());
     let mut line = Vec::new();
     let mut payload = Vec::new();
-    loop {
+    for number in 1_u64.. {
         line.clear();
         if input.read_until(b'\n', &mut line).with_context(|| format!("cannot read {name}"))? == 0 {
             break;
@@ -46,9 +58,15 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let hex = hex.strip_suffix(b"\r").unwrap_or(hex);
         payload.clear();
         payload.resize(hex.len() / 2, 0);
+        // Where nobody can be told what is wrong the output still says that something is.
+        let complain = |fault: &dyn Display| _ = writeln!(io::stderr(), "kv-events: {name}, line {number}: {fault}");
         let written = match hex::decode_to_slice(hex, &mut payload) {
-            Ok(()) => write_decoded(&mut output, &payload, args.event),
-            Err(_) => output.write_all(b"{\"error\":\"invalid_hex\"}\n"),
+            Ok(()) if args.event => write_line(&mut output, Event::parse(&payload), complain),
+            Ok(()) => write_line(&mut output, Batch::parse(&payload), complain),
+            Err(error) => {
+                complain(&format_args!("not hex: {error}"));
+                output.write_all(b"{\"error\":\"invalid_hex\"}\n")
+            }
         };
         // Whoever feeds lines one at a time is not kept waiting for the buffer to fill.
         let written = written.and_then(|()| if input.buffer().is_empty() { output.flush() } else { Ok(()) });
@@ -65,14 +83,17 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn write_decoded(output: &mut impl Write, payload: &[u8], is_event: bool) -> io::Result<()> {
-    if is_event { write_line(output, Event::parse(payload)) } else { write_line(output, Batch::parse(payload)) }
-}
-
-fn write_line(output: &mut impl Write, decoded: Result<impl Serialize, impl Serialize>) -> io::Result<()> {
+fn write_line<T: Serialize, E: Serialize + Display>(
+    output: &mut impl Write,
+    decoded: Result<T, E>,
+    complain: impl Fn(&dyn Display),
+) -> io::Result<()> {
     match decoded {
         Ok(decoded) => json::write(output, &decoded)?,
-        Err(error) => json::write(output, &error)?,
+        Err(error) => {
+            complain(&format_args!("cannot be decoded: {error}"));
+            json::write(output, &error)?;
+        }
     }
     output.write_all(b"\n")
 }

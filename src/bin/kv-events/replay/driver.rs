@@ -37,6 +37,11 @@ pub struct Job<'a> {
     pub next: Mutex<usize>,
 }
 
+/// Stops at the gate, in a run of so many requests.
+pub fn checkpoints(requests: usize) -> usize {
+    CHECKPOINTS.max(requests.div_ceil(REQUESTS))
+}
+
 impl Job<'_> {
     /// Requests in all loops.
     fn requests(&self) -> usize {
@@ -45,7 +50,7 @@ impl Job<'_> {
 
     /// Stops at the gate.
     pub fn checkpoints(&self) -> usize {
-        CHECKPOINTS.max(self.requests().div_ceil(REQUESTS))
+        checkpoints(self.requests())
     }
 
     /// One producer's life. Returns the durations of its calls, ns.

@@ -3,6 +3,7 @@
 
 mod driver;
 mod model;
+mod progress;
 mod report;
 mod subscriber;
 mod trace;
@@ -11,7 +12,7 @@ mod workload;
 use anyhow::{Context, anyhow};
 use driver::Job;
 use hdrhistogram::Histogram;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use kv_events::{Config, Publisher, WaitStrategy};
 use model::gate::Gate;
 use model::master::Master;
@@ -42,47 +43,49 @@ const STOP_DEADLINE: Duration = Duration::from_secs(20);
 /// next checkpoint.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Requests to replay, JSON lines {"timestamp", "input_length", "output_length", "hash_ids"} [default: a built-in
-    /// workload]
+    /// Requests to replay, JSON lines {"timestamp": ms, "input_length": tokens, "output_length": tokens, "hash_ids": [ids]};
+    /// the pace is that of --rate [default: a built-in workload of 12000 requests]
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     /// Replay so many times in a row
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = count(1..=1_000_000))]
+    #[arg(long, value_name = "TIMES", default_value_t = 1, value_parser = count(1..=1_000_000))]
     loops: u64,
-    /// Where to publish
+    /// Where to publish; port 0 is a free one. The standard error tells which it is
     #[arg(long, value_name = "ENDPOINT", default_value = "tcp://127.0.0.1:0")]
     bind: String,
     /// Threads of the master that handle requests
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = count(1..=256))]
+    #[arg(long, value_name = "THREADS", default_value_t = 4, value_parser = count(1..=256))]
     producers: u64,
-    /// Pace of all producers together, or `max` for as fast as it goes
+    /// Pace of all producers together, in events per second, or `max` for as fast as it goes
     #[arg(long, value_name = "EVENTS_PER_S|max", default_value = "100000")]
     rate: Rate,
     /// Calls the publisher's queue holds [default: 65536]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "CALLS")]
     queue_capacity: Option<usize>,
     /// Calls evicted at once when the queue is full [default: 1]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "CALLS")]
     eviction_burst: Option<usize>,
     /// Objects the master keeps in memory
-    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = count(1..=10_000_000))]
+    #[arg(long, value_name = "OBJECTS", default_value_t = 2000, value_parser = count(1..=10_000_000))]
     cpu_objects: u64,
     /// Objects the master keeps on disk
-    #[arg(long, value_name = "N", default_value_t = 8000, value_parser = count(0..=10_000_000))]
+    #[arg(long, value_name = "OBJECTS", default_value_t = 8000, value_parser = count(0..=10_000_000))]
     disk_objects: u64,
-    /// What the sender does when there is nothing to send: park, nap[:50us], poll[:50us] or spin
+    /// What the sender does when there is nothing to send: park, nap[:50us], poll[:50us] or spin; the time, in us or ms,
+    /// is that of a nap or between two looks
     #[arg(long, value_name = "STRATEGY", default_value_t)]
     wait_strategy: WaitStrategy,
-    /// Send an empty batch whenever nothing was sent for so long; 0 for never
+    /// Send an empty batch whenever nothing was sent for so many ms; 0 for never
     #[arg(long, value_name = "MS", default_value_t = 0)]
     heartbeat: u64,
-    /// Publish nothing but probes for so long, for other subscribers to join
+    /// Publish nothing but probes for so many seconds (a fraction will do), for other subscribers to join
     #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds)]
     start_after: Duration,
-    /// Seed of the built-in workload and of the master's chores
+    /// Seed of the built-in workload and of the master's chores; the same number, the same requests
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Print the report as one JSON object on the last line of the standard output
+    /// Print the report as one JSON object on the last line of the standard output, and no progress [default: lines for
+    /// people, and progress if the standard error is a terminal]
     #[arg(long)]
     json: bool,
 }
@@ -159,6 +162,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let ledgers: Vec<Ledger> = (0..producers).map(|_| Ledger::default()).collect();
     let gate = Gate::new(producers);
     let mut session = Session::new(&publisher, &master, &ledgers, &gate, subscriber, None);
+    let checkpoints = driver::checkpoints(trace.len() * args.loops as usize);
+    let bar = if args.json { ProgressBar::hidden() } else { progress::bar(checkpoints as u64)? };
     join(&mut session, args.start_after)?;
 
     let start = Instant::now();
@@ -174,7 +179,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         start,
         next: Mutex::new(0),
     };
-    let publish_ns = drive(&job, &mut session)?;
+    let publish_ns = drive(&job, &mut session, &bar)?;
     let elapsed = start.elapsed();
     let _ = publisher.stop(STOP_DEADLINE);
     let end = session.end();
@@ -224,10 +229,8 @@ fn repeat_in_band(session: &mut Session<'_, Subscriber>, key: &str) -> Result<()
 /// Runs the producers and follows them from checkpoint to checkpoint up to the sentinel. A run that has failed ends at the
 /// checkpoint that finds it, since nothing after it can mend it. What goes wrong is the
 /// follower's to tell. Returns the durations of all calls, ns.
-fn drive(job: &Job<'_>, session: &mut Session<'_, Subscriber>) -> anyhow::Result<Histogram<u64>> {
+fn drive(job: &Job<'_>, session: &mut Session<'_, Subscriber>, bar: &ProgressBar) -> anyhow::Result<Histogram<u64>> {
     let checkpoints = job.checkpoints();
-    let bar = ProgressBar::new(checkpoints as u64)
-        .with_style(ProgressStyle::with_template("{bar:40} {pos}/{len} checkpoints, {msg}, {elapsed}")?);
     std::thread::scope(|scope| {
         let spawn = |(producer, ledger)| {
             std::thread::Builder::new()

@@ -2,17 +2,21 @@
 
 mod json;
 mod plain;
+mod presence;
+mod stamp;
 mod tally;
 mod text;
 mod top;
 
-use std::io::{self, BufWriter, IsTerminal};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
+use std::time::Instant;
 
 use anyhow::Context;
 use kv_events::decode::{Batch, Event, EventError};
 use kv_events::subscriber::{Delivery, Malformed, RecvError, Settings, Source, Subscriber, TopicFilter};
 use kv_events::tracker::{Base, Verdict};
+use presence::Presence;
 use tally::{Tallies, Tally};
 
 use crate::decode::is_closed;
@@ -20,13 +24,18 @@ use crate::decode::is_closed;
 /// Print events as they come, with gaps and restarts marked before the message that shows them.
 ///
 /// A summary follows for each source (endpoint and topic) at the end: after --limit events, or on Ctrl-C. Publishers need
-/// not be there yet, and may come and go. Text from the wire is printed with control characters escaped.
+/// not be there yet, and may come and go; which of them do not answer, or have said nothing yet, is told on the standard
+/// error. Text from the wire is printed with control characters escaped.
 #[derive(clap::Args)]
+#[command(after_long_help = EXAMPLES)]
 pub struct Args {
-    /// Publishers to connect to, like `tcp://127.0.0.1:5557`.
+    /// Publishers to connect to, like `tcp://127.0.0.1:5557` or `ipc:///run/kv-events.sock`.
     #[arg(required = true, value_name = "ENDPOINT")]
     endpoints: Vec<String>,
-    /// JSON lines instead of columns.
+    /// JSON lines instead of columns [default: columns].
+    ///
+    /// Timestamps are as they were sent there: by masters in ms, as an integer; by engines in s, as a float. In columns
+    /// both are in s.
     #[arg(long)]
     json: bool,
     /// Figures on one screen instead of events: rates, loss, lag, media, tenants; q or Ctrl-C leaves.
@@ -36,22 +45,43 @@ pub struct Args {
     /// Without a terminal (a pipe, a file, TERM=dumb): one line per source and second.
     #[arg(long, conflicts_with_all = ["json", "duplicates"])]
     top: bool,
-    /// Who publishes: tells where numbers begin, at 0 (engine) or 1 (master). `auto` goes by a source's first events.
+    /// Who publishes: tells where numbers begin, at 0 (`engine`: vLLM, SGLang and their like) or 1 (`master`). `auto` goes
+    /// by a source's first events.
+    ///
+    /// It tells how many messages were missed before the first one seen, and nothing else: events of both are read in
+    /// any case.
     #[arg(long, value_enum, default_value = "auto")]
     source: Kind,
-    /// The number that publishers begin at, if not what --source says; it tells how much was missed before the start.
+    /// The number that publishers begin at, if not what --source says (`auto`); it tells how much was missed before the
+    /// start.
     #[arg(long, value_enum, default_value = "auto")]
     base: Begin,
-    /// Topic to subscribe to; every topic that begins with it is taken.
+    /// Topic to subscribe to; every topic that begins with it is taken, and with the default all are.
+    ///
+    /// Masters publish under the empty topic, engines under the one they are configured with: `--topic kv-events`.
     #[arg(long, default_value = "")]
     topic: String,
-    /// End after this many events.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    /// End after this many events [default: never].
+    #[arg(long, value_name = "EVENTS", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
-    /// Print the events of duplicates too; they still count as duplicates only.
+    /// Print the events of duplicates too [default: only that there was one]; they still count as duplicates only.
     #[arg(long)]
     duplicates: bool,
 }
+
+const EXAMPLES: &str = r#"Examples:
+  A master, as figures on one screen:
+      kv-events tail --top tcp://127.0.0.1:5557
+
+  vLLM, started with
+  --kv-events-config '{"enable_kv_cache_events": true, "publisher": "zmq", "endpoint": "tcp://*:5557", "topic": "kv-events"}':
+      kv-events tail --source engine --topic kv-events tcp://127.0.0.1:5557
+
+  SGLang, started with
+  --kv-events-config '{"publisher": "zmq", "endpoint": "tcp://*:5557", "topic": "kv-events"}':
+      kv-events tail --source engine --topic kv-events tcp://127.0.0.1:5557
+
+  With data parallelism each rank has a port of its own, one after the other: name them all."#;
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Kind {
@@ -122,7 +152,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let is_screen = is_terminal && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
         top::watch(&mut subscriber, &mut tallies, is_screen.then_some(has_colour))
     } else {
-        watch(&mut subscriber, show.as_mut(), &mut tallies)
+        let presence = Presence::new(&args.endpoints, subscriber.status_handle(), Instant::now());
+        watch(&mut subscriber, show.as_mut(), &mut tallies, presence)
     };
     let (written, failed) = match ended {
         Ok(()) => (summarise(show.as_mut(), &tallies), None),
@@ -148,20 +179,30 @@ impl From<io::Error> for Ended {
     }
 }
 
-/// Shows everything until the limit is reached or the subscriber is stopped.
-fn watch(subscriber: &mut Subscriber, show: &mut dyn Show, tallies: &mut Tallies) -> Result<(), Ended> {
+/// Shows everything until the limit is reached or the subscriber is stopped. Who is not there is told beside it.
+fn watch(
+    subscriber: &mut Subscriber,
+    show: &mut dyn Show,
+    tallies: &mut Tallies,
+    mut presence: Presence,
+) -> Result<(), Ended> {
     while !tallies.is_full() {
         let delivery = match subscriber.try_recv() {
             Err(RecvError::Empty) => {
                 show.flush()?;
-                subscriber.recv()
+                subscriber.recv_timeout(presence.wait())
             }
             other => other,
         };
         match delivery {
             Ok(delivery) => take(&delivery, show, tallies)?,
+            Err(RecvError::Empty) => {}
             Err(RecvError::Stopped) => return Ok(()),
             Err(error) => return Err(Ended::Input(error)),
+        }
+        for line in presence.look() {
+            // Events stand on the standard output alone; where nobody can be told of this nothing is lost.
+            let _ = writeln!(io::stderr(), "tail: {line}");
         }
     }
     Ok(())

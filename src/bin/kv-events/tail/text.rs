@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
+use std::time::SystemTime;
 
 use kv_events::decode::{Batch, BlockHash, Envelope, Event, EventError, List, MediumName};
 use kv_events::subscriber::{Malformed, Source};
@@ -9,6 +10,7 @@ use kv_events::tracker::{GapCause, Verdict};
 
 use super::Show;
 use super::plain::Plain;
+use super::stamp;
 use super::tally::Tally;
 
 pub struct Text<W> {
@@ -54,10 +56,14 @@ impl<W: Write> Text<W> {
     fn row(&mut self, colour: Colour, source: &Source, row: Row<'_>) -> io::Result<()> {
         if !self.headed {
             self.headed = true;
-            writeln!(self.output, "{:>10}  {:>16}  {:<8}  {:<7}  WHAT", "SEQUENCE", "TIMESTAMP", "EVENT", "MEDIUM")?;
+            writeln!(
+                self.output,
+                "{:>10}  {:>16}  {:<8}  {:<7}  WHAT",
+                "SEQUENCE", "TIMESTAMP (s)", "EVENT", "MEDIUM"
+            )?;
         }
         let Row { sequence, batch, event, medium, what } = row;
-        let timestamp = batch.timestamp().to_string();
+        let timestamp = stamp::seconds(batch.timestamp(), SystemTime::now());
         let medium = Plain(medium).to_string();
         let text = format!("{sequence:>10}  {timestamp:>16}  {event:<8}  {medium:<7}  {what}");
         self.line(colour, source, text.trim_end())

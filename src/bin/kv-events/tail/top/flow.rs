@@ -6,6 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 use kv_events::decode::Timestamp;
 
 use super::WINDOW;
+use crate::tail::stamp::lag;
 use crate::tail::tally::Tally;
 
 /// Lag in microseconds: what the clock said on arrival, minus the timestamp.
@@ -75,21 +76,6 @@ impl Flow {
     }
 }
 
-/// A timestamp that is further from now than this is no time of day.
-const CREDIBLE: i128 = 366 * 24 * 3600 * 1_000_000;
-
-/// How late a message is, us. No field tells a timestamp's unit: it is the one of seconds, milliseconds, microseconds and
-/// nanoseconds in which it lies within a year of now. An engine's monotonic clock fits none of them.
-fn lag(timestamp: Timestamp, now: SystemTime) -> Option<i64> {
-    let now = i128::try_from(now.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_micros()).ok()?;
-    let in_us: [i128; 4] = match timestamp {
-        Timestamp::Int(time) => [time.saturating_mul(1_000_000), time.saturating_mul(1_000), time, time / 1_000],
-        Timestamp::Float(time) => [time * 1e6, time * 1e3, time, time / 1e3].map(|us| us.round() as i128),
-    };
-    let lag = in_us.into_iter().map(|sent| now.saturating_sub(sent)).find(|lag| lag.abs() < CREDIBLE)?;
-    i64::try_from(lag).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,30 +85,6 @@ mod tests {
     }
 
     const NOW_US: u64 = 1_764_460_800_000_000;
-
-    #[test]
-    fn lag_is_told_in_whatever_unit_the_timestamp_has() {
-        for (timestamp, expected) in [
-            (Timestamp::Int(1_764_460_799_990), Some(10_000)),
-            (Timestamp::Int(1_764_460_799), Some(1_000_000)),
-            (Timestamp::Int(1_764_460_799_999_000), Some(1_000)),
-            (Timestamp::Int(1_764_460_799_999_000_000), Some(1_000)),
-            (Timestamp::Float(1_764_460_799.75), Some(250_000)),
-            (Timestamp::Float(1_764_460_799_990.5), Some(9_500)),
-            // A clock that goes ahead of ours.
-            (Timestamp::Int(1_764_460_800_010), Some(-10_000)),
-            // Hours of uptime, and nonsense.
-            (Timestamp::Float(12_345.6), None),
-            (Timestamp::Int(93_600_000_000_000), None),
-            (Timestamp::Int(0), None),
-            (Timestamp::Int(i128::from(u64::MAX)), None),
-            (Timestamp::Int(i128::from(i64::MIN)), None),
-            (Timestamp::Float(f64::MAX), None),
-            (Timestamp::Float(-0.0), None),
-        ] {
-            assert_eq!(lag(timestamp, at(NOW_US)), expected, "{timestamp}");
-        }
-    }
 
     #[test]
     fn median_and_worst_are_the_window_s_and_the_last_one_stays() {

@@ -6,6 +6,7 @@
 mod draw;
 mod figures;
 mod flow;
+mod keys;
 mod lines;
 mod model;
 mod screen;
@@ -23,6 +24,7 @@ use screen::Screen;
 pub use screen::restore_terminal;
 
 use super::Ended;
+use super::presence::is_away;
 use super::tally::Tallies;
 
 /// How often the figures are made anew and keys are looked at.
@@ -79,6 +81,6 @@ fn take(delivery: &Delivery, tallies: &mut Tallies, model: &mut Model) -> io::Re
 /// The endpoints that nobody answers at.
 fn unconnected(status: &StatusHandle) -> Vec<String> {
     let mut away: Vec<_> = status.sources();
-    away.retain(|source| source.connections == source.disconnections);
+    away.retain(is_away);
     away.into_iter().map(|source| source.endpoint).collect()
 }

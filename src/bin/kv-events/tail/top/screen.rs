@@ -6,16 +6,17 @@ use std::thread;
 use std::time::Duration;
 
 use ratatui::DefaultTerminal;
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyModifiers};
 use ratatui::crossterm::{cursor, execute, terminal};
 
 use super::Surface;
 use super::draw::draw;
+use super::keys::Keys;
 use super::model::View;
 
 /// A terminal in raw mode, on its other screen. It gets back what it was when this is dropped, also by a panic.
 pub struct Screen {
     terminal: DefaultTerminal,
+    keys: Keys,
     has_colour: bool,
 }
 
@@ -24,8 +25,8 @@ impl Screen {
         // Lines between the figures would tear the screen, and say nothing that is not on it.
         log::set_max_level(log::LevelFilter::Off);
         // Also has a panic restore the terminal before it tells of itself.
-        match ratatui::try_init() {
-            Ok(terminal) => Ok(Screen { terminal, has_colour }),
+        match Keys::open().and_then(|keys| Ok((ratatui::try_init()?, keys))) {
+            Ok((terminal, keys)) => Ok(Screen { terminal, keys, has_colour }),
             Err(error) => {
                 restore();
                 Err(io::Error::new(error.kind(), format!("cannot take over the terminal: {error}")))
@@ -37,28 +38,13 @@ impl Screen {
 impl Surface for Screen {
     fn show(&mut self, view: &View) -> io::Result<bool> {
         self.terminal.draw(|frame| draw(frame, view, self.has_colour))?;
-        while event::poll(Duration::ZERO)? {
-            if is_end(&event::read()?) {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+        Ok(!self.keys.want_end()?)
     }
 }
 
 impl Drop for Screen {
     fn drop(&mut self) {
         restore();
-    }
-}
-
-/// In raw mode Ctrl-C is a key.
-fn is_end(event: &Event) -> bool {
-    let Event::Key(KeyEvent { code, modifiers, .. }) = event else { return false };
-    match code {
-        KeyCode::Char('q' | 'Q') => true,
-        KeyCode::Char('c') => modifiers.contains(KeyModifiers::CONTROL),
-        _ => false,
     }
 }
 

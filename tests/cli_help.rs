@@ -1,0 +1,46 @@
+//! What `kv-events` says of itself to somebody who has nothing else.
+#![cfg(feature = "cli")]
+
+use std::process::Command;
+
+fn help(tool: &str) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_kv-events")).args([tool, "--help"]).output().unwrap();
+    assert!(output.status.success());
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The part about each option that is the tool's own.
+fn options(help: &str) -> Vec<String> {
+    let (_, options) = help.split_once("\nOptions:\n").unwrap();
+    let mut parts: Vec<String> = Vec::new();
+    for line in options.lines().take_while(|line| line.is_empty() || line.starts_with(' ')) {
+        if line.trim_start().starts_with('-') && line.len() - line.trim_start().len() < 8 {
+            parts.push(String::new());
+        }
+        parts.last_mut().unwrap().push_str(&format!("{line}\n"));
+    }
+    parts.retain(|part| !part.contains("--help") && !part.contains("--version"));
+    parts
+}
+
+#[test]
+fn every_option_tells_its_default() {
+    for (tool, count) in [("tail", 7), ("decode", 1), ("replay", 14)] {
+        let options = options(&help(tool));
+        assert_eq!(options.len(), count, "{tool}");
+        for option in options {
+            // What leaves out something else says what, and needs no default.
+            assert!(option.contains("[default: ") || option.contains("instead of"), "{tool}: {option}");
+        }
+    }
+}
+
+#[test]
+fn tail_tells_how_to_watch_engines() {
+    let help = help("tail");
+    let command = "kv-events tail --source engine --topic kv-events tcp://127.0.0.1:5557";
+    for engine in ["vLLM", "SGLang"] {
+        let (_, example) = help.rsplit_once(&format!("  {engine}, started with")).unwrap();
+        assert!(example.contains(command), "{engine}: {help}");
+    }
+}
