@@ -216,7 +216,7 @@ typedef struct kv_events_status_t {
   uint64_t failed_events;
   // Left over at stop, or when the sender died.
   uint64_t abandoned_events;
-  // The number of the last message, or of the last event lost to a failed send.
+  // The last number used up: by a message, or by an event that was evicted or failed.
   uint64_t last_sequence;
   // Calls in the queue when the sender last looked.
   uint64_t queue_length;

@@ -169,11 +169,15 @@ std::string Answer(Ask ask) {
 class [[nodiscard]] Sweep {
  public:
   Sweep(Sweep&& other) noexcept
-      : handle_(std::exchange(other.handle_, nullptr)), tenant_(std::move(other.tenant_)), code_(other.code_) {}
+      : handle_(std::exchange(other.handle_, nullptr)),
+        refusing_(other.refusing_),
+        tenant_(std::move(other.tenant_)),
+        code_(other.code_) {}
   Sweep& operator=(Sweep&& other) noexcept {
     if (this != &other) {
       kv_events_sweep_cancel(&handle_);
       handle_ = std::exchange(other.handle_, nullptr);
+      refusing_ = other.refusing_;
       tenant_ = std::move(other.tenant_);
       code_ = other.code_;
     }
@@ -183,9 +187,10 @@ class [[nodiscard]] Sweep {
 
   // An object was removed: sends `removed` for every medium it was readable on before.
   Code Removed(std::string_view object_key, MediaSet previous_media, std::string_view group_id) const noexcept {
-    if (handle_ == nullptr) return code_;
     const kv_events_object_t object = internal::Object(tenant_, object_key, group_id);
-    return kv_events_sweep_removed(handle_, &object, previous_media.bits());
+    // A sweep that could not begin has its removals refused, and so counted, one by one.
+    if (refusing_ != nullptr) return kv_events_removed(refusing_, &object, previous_media.bits());
+    return handle_ == nullptr ? code_ : kv_events_sweep_removed(handle_, &object, previous_media.bits());
   }
 
   // An object was left where it is, for whatever reason.
@@ -200,10 +205,12 @@ class [[nodiscard]] Sweep {
   friend class KvEventPublisher;
   Sweep(const kv_events_publisher_t* publisher, std::string_view tenant) : tenant_(tenant) {
     if (publisher != nullptr) code_ = kv_events_sweep_begin(publisher, internal::Text(tenant_), &handle_);
+    if (code_ < 0) refusing_ = publisher;
     if (code_ == KV_EVENTS_OK) code_ = KV_EVENTS_INVALID_HANDLE;  // what calls after the end return
   }
 
   kv_events_sweep_t* handle_ = nullptr;
+  const kv_events_publisher_t* refusing_ = nullptr;
   std::string tenant_;
   Code code_ = KV_EVENTS_DISABLED;
 };
@@ -297,7 +304,7 @@ class KvEventPublisher {
   // Begins to remove everything of a tenant. The publisher must not be moved while the sweep is under way.
   Sweep BeginSweep(std::string_view tenant_id = {}) const { return Sweep(handle_, tenant_id); }
 
-  // The figures now; all 0 if it is disabled.
+  // The figures now; if it is disabled all 0, but for `healthy`.
   Stats GetStats() const noexcept {
     Stats stats{};
     stats.size = sizeof stats;

@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 
 export RUSTFLAGS="--cfg loom${RUSTFLAGS:+ $RUSTFLAGS}"
 run() {
-    cargo test --quiet --release --no-default-features --features loom --test loom -- "$@"
+    cargo test --quiet --profile models --no-default-features --features loom --test loom -- "$@"
 }
 
 # Builds, and fails here if that fails; lists the faults with their models.

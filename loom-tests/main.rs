@@ -1,4 +1,4 @@
-//! Models of the lock-free parts, run by loom: `RUSTFLAGS="--cfg loom" cargo test --release --no-default-features
+//! Models of the lock-free parts, run by loom: `RUSTFLAGS="--cfg loom" cargo test --profile models --no-default-features
 //! --features loom --test loom`. What is checked where is in the documentation of `src/lockfree/mod.rs`.
 //!
 //! Every model keeps the main thread out of the race (it only joins, then judges), names its bound on preemptions, and

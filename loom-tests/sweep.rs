@@ -102,8 +102,7 @@ fn check(model: Model, shards: usize, sweeps: usize, stores: &'static [(&'static
             })
             .collect();
         storers.into_iter().for_each(|storer| storer.join().unwrap());
-        let said =
-            sweepers.into_iter().filter(|_| true).map(|sweeper| sweeper.join().unwrap()).filter(|said| *said).count();
+        let said = sweepers.into_iter().map(|sweeper| sweeper.join().unwrap()).filter(|said| *said).count();
         counts.note(Seen::Refused, said < sweeps);
         counts.note(Seen::Special, said > 0);
         master.judge();

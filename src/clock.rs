@@ -1,28 +1,12 @@
 //! Milliseconds since the epoch that never go back within a process, whatever the system's clock does.
 
-use std::sync::{Mutex, PoisonError};
+use crate::sync::Latest;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Read once a message, by senders alone, so a lock is cheap enough.
+/// Now, or the latest time that was told before, if the system's clock is behind that.
 pub(crate) fn now_ms() -> u64 {
     static LATEST: Latest = Latest::new();
     LATEST.or_later(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64))
-}
-
-/// The latest time that was told.
-struct Latest(Mutex<u64>);
-
-impl Latest {
-    const fn new() -> Self {
-        Latest(Mutex::new(0))
-    }
-
-    /// What the system's clock says, or, if that is earlier, the latest time told before.
-    fn or_later(&self, reading: u64) -> u64 {
-        let mut latest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *latest = reading.max(*latest);
-        *latest
-    }
 }
 
 #[cfg(test)]

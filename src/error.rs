@@ -27,9 +27,9 @@ pub enum ConfigError {
         /// What it was set to.
         text: String,
     },
-    /// The fixed names alone fill an event. Shorten them or raise `kv_events_max_event_bytes`.
+    /// With these names even the shortest event is too long. Shorten them or raise `kv_events_max_event_bytes`.
     NamesTooLong {
-        /// Their length together, bytes.
+        /// Bytes of the names, or of that event.
         bytes: usize,
         /// The limit.
         max_event_bytes: usize,
@@ -52,7 +52,7 @@ impl fmt::Display for ConfigError {
             ),
             ConfigError::NamesTooLong { bytes, max_event_bytes } => write!(
                 f,
-                "backend, model, salt and LoRA names have {bytes} bytes, more than an event may with \
+                "backend, model, salt and LoRA names alone make events of {bytes} bytes and more, above \
                  kv_events_max_event_bytes={max_event_bytes}; shorten them or raise it"
             ),
         }

@@ -58,6 +58,8 @@ mod lockfree;
 #[cfg(feature = "zmq")]
 mod os;
 #[cfg(any(feature = "zmq", feature = "__internals"))]
+mod rarely;
+#[cfg(any(feature = "zmq", feature = "__internals"))]
 mod sender;
 #[cfg(feature = "zmq")]
 mod socket;

@@ -5,6 +5,7 @@
 
 use crate::config::WaitStrategy;
 use crate::lockfree::{Call, Limits, Pipe};
+use crate::rarely::is_power_of_ten;
 use crate::sync::{Gauge, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -102,6 +103,8 @@ pub struct Sender<'a, T, S> {
     last: u64,
     /// The last thing that happened was a loss, and no message has told of it.
     untold: bool,
+    /// Messages that the socket did not take.
+    failures: u64,
     retry_at: Option<Instant>,
     next_heartbeat: Option<Instant>,
     next_upkeep: Option<Instant>,
@@ -120,6 +123,7 @@ impl<'a, T: Call, S: Sink<T>> Sender<'a, T, S> {
             unsettled: 0,
             last: 0,
             untold: false,
+            failures: 0,
             retry_at: None,
             next_heartbeat: None,
             next_upkeep: None,
@@ -145,7 +149,7 @@ impl<'a, T: Call, S: Sink<T>> Sender<'a, T, S> {
                 self.send_empty()?;
             } else if self.pipe.is_closing() {
                 break;
-            } else if self.next_heartbeat.is_some_and(|at| at <= Instant::now()) {
+            } else if !self.untold && self.next_heartbeat.is_some_and(|at| at <= Instant::now()) {
                 self.send_empty()?;
             } else {
                 self.wait();
@@ -200,8 +204,12 @@ impl<'a, T: Call, S: Sink<T>> Sender<'a, T, S> {
         }
         self.pipe.recycle(&mut self.batch);
         match outcome {
+            Ok(_) => Ok(true),
+            Err(SendError::Failed(cause)) => {
+                self.say_failed(&cause);
+                Ok(true)
+            }
             Err(SendError::Broken(cause)) => Err(cause),
-            Ok(_) | Err(SendError::Failed(_)) => Ok(true),
         }
     }
 
@@ -210,7 +218,8 @@ impl<'a, T: Call, S: Sink<T>> Sender<'a, T, S> {
     fn send_empty(&mut self) -> Result<(), String> {
         match self.sink.send(self.last + 1, &[]) {
             Ok(bytes) => self.sent(self.last + 1, 0, bytes),
-            Err(SendError::Failed(_)) => {
+            Err(SendError::Failed(cause)) => {
+                self.say_failed(&cause);
                 self.retry_at = Some(Instant::now() + RETRY_AFTER);
                 self.schedule_heartbeat();
             }
@@ -242,6 +251,14 @@ impl<'a, T: Call, S: Sink<T>> Sender<'a, T, S> {
         self.tally.failed.add(events);
     }
 
+    /// Logs the 1st, the 10th, the 100th ... failure: what it was is in no figure.
+    fn say_failed(&mut self, cause: &str) {
+        self.failures += 1;
+        if is_power_of_ten(self.failures) {
+            log::warn!("kv-events: the socket did not take a message ({cause}), {} so far", self.failures);
+        }
+    }
+
     /// Events were evicted behind the last batch there will be.
     fn lose(&mut self, gap: u64) {
         if gap > 0 {
@@ -252,7 +269,8 @@ impl<'a, T: Call, S: Sink<T>> Sender<'a, T, S> {
     }
 
     fn wait(&mut self) {
-        let timeout = [self.retry_at.filter(|_| self.untold), self.next_heartbeat, self.next_upkeep]
+        let next_empty = if self.untold { self.retry_at } else { self.next_heartbeat };
+        let timeout = [next_empty, self.next_upkeep]
             .into_iter()
             .flatten()
             .min()

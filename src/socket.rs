@@ -115,7 +115,7 @@ impl Transport for PubSocket {
         Some(UPKEEP)
     }
 
-    /// ZeroMQ leaves what it holds for a peer that has gone (some 10 KiB) until the socket is used again. Asking for the
+    /// ZeroMQ leaves what it holds for a peer that has gone (some 30 KiB) until the socket is used again. Asking for the
     /// socket's events is the least of uses.
     fn upkeep(&mut self) {
         // Nothing to be done about an error; the next send meets it too.

@@ -41,7 +41,7 @@ pub struct Status {
     pub skipped_keyless_events: u64,
     /// Not accepted; the call said so.
     pub refused_events: u64,
-    /// The number of the last message, or of the last event lost to a failed send.
+    /// The last number used up: by a message, or by an event that was evicted or failed.
     pub last_sequence: u64,
     /// Calls in the queue when the sender last looked. Falls as well.
     pub queue_length: u64,

@@ -248,3 +248,60 @@ impl<T> Slot<T> {
         self.0.swap(std::ptr::null_mut(), std::sync::atomic::Ordering::AcqRel)
     }
 }
+
+/// What is kept for ever, for readers that never wait: a list that only grows. No lock, so that a forked child finds it whole.
+#[cfg(feature = "capi")]
+pub(crate) struct Kept<T: 'static>(std::sync::atomic::AtomicPtr<Link<T>>);
+
+#[cfg(feature = "capi")]
+struct Link<T> {
+    value: T,
+    /// Never read: it keeps the older ones reachable, for those who look for leaks.
+    _older: *mut Link<T>,
+}
+
+#[cfg(feature = "capi")]
+impl<T: Sync> Kept<T> {
+    pub(crate) const fn new() -> Self {
+        Kept(std::sync::atomic::AtomicPtr::new(std::ptr::null_mut()))
+    }
+
+    /// Puts a value behind all that were kept before.
+    pub(crate) fn keep(&self, value: T) {
+        use std::sync::atomic::Ordering;
+        let link = Box::leak(Box::new(Link { value, _older: std::ptr::null_mut() }));
+        // Relaxed: nothing of the older ones is looked at.
+        let mut older = self.0.load(Ordering::Relaxed);
+        loop {
+            link._older = older;
+            // Release: whoever reads the pointer reads the value behind it (see `last`).
+            match self.0.compare_exchange_weak(older, link, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(newer) => older = newer,
+            }
+        }
+    }
+
+    /// The value that was kept last.
+    pub(crate) fn last(&self) -> Option<&'static T> {
+        // SAFETY: null, or a link that was leaked and is never written again. Acquire: pairs with the Release in `keep`.
+        unsafe { self.0.load(std::sync::atomic::Ordering::Acquire).as_ref() }.map(|link| &link.value)
+    }
+}
+
+/// A figure that never goes back, whoever writes it. `Relaxed`: all updates of one figure have one order, and nothing else
+/// is read on the strength of it. No lock, so that a forked child cannot find it held.
+#[cfg(target_has_atomic = "64")]
+pub(crate) struct Latest(std::sync::atomic::AtomicU64);
+
+#[cfg(target_has_atomic = "64")]
+impl Latest {
+    pub(crate) const fn new() -> Self {
+        Latest(std::sync::atomic::AtomicU64::new(0))
+    }
+
+    /// `reading`, or, if that is less, the highest there has been.
+    pub(crate) fn or_later(&self, reading: u64) -> u64 {
+        self.0.fetch_max(reading, std::sync::atomic::Ordering::Relaxed).max(reading)
+    }
+}

@@ -3,6 +3,9 @@
 
 #![cfg(feature = "serde")]
 
+#[path = "support/skipped.rs"]
+mod skipped;
+
 use std::path::Path;
 
 use kv_events::decode::{Batch, Event, OwnedBatch};
@@ -67,7 +70,7 @@ fn own_vectors() {
 fn vectors_beside_the_project() {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/wire/vectors.json");
     if !beside.exists() {
-        eprintln!("skipped: no vectors at {}", beside.display());
+        skipped::skipped(&format!("no vectors at {}", beside.display()));
         return;
     }
     assert_eq!(check(&beside), 586);

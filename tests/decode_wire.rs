@@ -319,6 +319,19 @@ fn a_bad_event_costs_only_itself() {
     }
 }
 
+/// A bad value is an error wherever it stands, also before a good one of the same key.
+#[test]
+fn a_nil_list_of_hashes_is_an_error_before_and_behind_a_good_one() {
+    let (name, nil, good) = (text("block_hashes"), &b"\xc0"[..], &b"\x91\x05"[..]);
+    for (first, last) in [(nil, good), (good, nil)] {
+        let event = cat(&[b"\x83", &text("type"), &text("BlockRemoved"), &name, first, &name, last]);
+        let error = Event::parse(&event).expect_err("one of them is nil");
+        assert_eq!(error.field(), Some("block_hashes"), "{error}");
+    }
+    let twice = cat(&[b"\x83", &text("type"), &text("BlockRemoved"), &name, b"\x91\x04", &name, good]);
+    assert_eq!(low64s(removed(&Event::parse(&twice).expect("the last counts")).block_hashes), [5]);
+}
+
 /// An outline steps over token ids, so that a fault in them does not matter to it.
 #[test]
 fn outlines_do_not_look_at_tokens() {

@@ -24,7 +24,11 @@ impl Example {
     fn run(name: &str, arguments: &[&str]) -> Example {
         let tests = std::env::current_exe().unwrap();
         let path: PathBuf = [tests.parent().unwrap().parent().unwrap().join("examples"), name.into()].iter().collect();
-        let mut child = Command::new(path).args(arguments).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = Command::new(&path)
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap_or_else(|error| panic!("{}: {error}; `cargo build --examples` makes it", path.display()));
         let lines = BufReader::new(child.stdout.take().unwrap());
         Example { child, lines }
     }

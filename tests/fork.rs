@@ -5,7 +5,7 @@ mod common;
 
 use common::alone::alone;
 use common::sub::{Sub, loopback};
-use kv_events::{Before, MediaSet, Object, Outcome, Publisher, Refusal, SweepOutcome};
+use kv_events::{Before, MediaSet, Object, Outcome, Publisher, Refusal, SweepOutcome, WaitStrategy};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -134,4 +134,34 @@ fn a_child_may_start_a_publisher_of_its_own() {
         own.stop(Duration::from_secs(10)).closed
     }));
     delivers(&publisher, &sub);
+}
+
+#[test]
+fn a_child_may_start_a_publisher_whatever_the_parents_threads_were_doing() {
+    if !alone("a_child_may_start_a_publisher_whatever_the_parents_threads_were_doing") {
+        return;
+    }
+    // A sender that reads the clock all the time, and others that come and go.
+    let publisher = Publisher::start(loopback().max_batch_events(2).wait_strategy(WaitStrategy::Spin)).unwrap();
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Acquire) {
+                publisher.committed(&OBJECT, MediaSet::BOTH);
+            }
+        });
+        scope.spawn(|| {
+            while !over.load(Ordering::Acquire) {
+                let _ = Publisher::start(loopback()).unwrap().stop(Duration::from_secs(20));
+            }
+        });
+        for _ in 0..30 {
+            ends_well(forked(|| {
+                let own = Publisher::start(loopback()).unwrap();
+                own.committed(&OBJECT, MediaSet::CPU);
+                own.stop(Duration::from_secs(10)).published == 1
+            }));
+        }
+        over.store(true, Ordering::Release);
+    });
 }

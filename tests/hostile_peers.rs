@@ -3,8 +3,9 @@
 
 mod common;
 
-use common::alone::{alone, bytes_in_use, wait_until};
+use common::alone::{alone, bytes_in_use};
 use common::sub::{Sub, loopback};
+use common::wait_until;
 use common::zmtp::{connect, greet, is_closed_by_peer, shake_hands, subscription};
 use kv_events::{MediaSet, Object, Publisher};
 use std::io::Write;

@@ -3,9 +3,10 @@
 
 mod common;
 
-use common::alone::{alone, bytes_in_use, resident, threads_and_files, wait_until};
+use common::alone::{alone, bytes_in_use, resident, threads_and_files};
 use common::briefs;
 use common::sub::{Sub, loopback};
+use common::wait_until;
 use kv_events::{Before, MediaSet, Object, Outcome, Publisher, Refusal, SweepOutcome};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;

@@ -3,8 +3,9 @@
 
 mod common;
 
-use common::alone::{alone, bytes_in_use, resident, wait_until};
+use common::alone::{alone, bytes_in_use, resident};
 use common::sub::loopback;
+use common::wait_until;
 use common::zmtp::{connect, shake_hands, subscription};
 use kv_events::{Before, Config, MediaSet, Object, Outcome, Publisher, Refusal};
 use std::io::{Read, Write};

@@ -54,6 +54,23 @@ fn an_empty_message_that_fails_takes_no_number_and_is_tried_again() {
 }
 
 #[test]
+fn a_heartbeat_does_not_hurry_an_empty_message_that_fails() {
+    let (publisher, recorder) = Recorder::start(config().heartbeat_interval(Duration::from_millis(1)));
+    recorder.pause(|| {
+        publisher.cleared("lost");
+    });
+    let before = recorder.attempts().len();
+    recorder.plan([Verdict::Fail, Verdict::Fail, Verdict::Fail]);
+    recorder.resume();
+    recorder.wait_for(recorder.wait_for(0) + 1);
+    // One that was under way when the plan was made may have been a heartbeat; then the failures are those behind it.
+    let attempts = recorder.attempts();
+    let waits: Vec<Duration> = attempts[before - 1..].windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let backed_off = waits.iter().filter(|wait| **wait >= Duration::from_millis(100)).count();
+    assert!(backed_off >= 2, "{waits:?}");
+}
+
+#[test]
 fn stop_tells_of_a_loss_as_its_last_act() {
     let (publisher, recorder) = Recorder::start(config());
     recorder.pause(|| {
@@ -83,7 +100,7 @@ fn dies_of(verdict: Verdict, reason: &str) {
     assert!(stop.closed);
     assert!(recorder.all().is_empty(), "nothing half-sent goes on");
     let status = publisher.status();
-    assert!(!status.healthy);
+    assert!(!status.healthy && status.stopped);
     assert!(status.unhealthy_reason.as_deref().is_some_and(|said| said.contains(reason)), "{status:?}");
     assert_eq!((status.published_events, status.failed_events, status.abandoned_events), (0, 1, 2));
     assert_eq!(put(&publisher, "late"), Outcome::Refused(Refusal::SenderDead));

@@ -1,6 +1,8 @@
 //! What a publisher says to bad settings and endpoints, and that it leaves nothing behind.
 
 mod common;
+#[path = "support/skipped.rs"]
+mod skipped;
 
 use kv_events::{Config, ConfigError, MediaSet, Object, Outcome, Publisher, StartError};
 
@@ -85,6 +87,8 @@ fn without_a_socket_everything_is_there_and_does_nothing() {
 #[cfg(feature = "zmq")]
 mod with_a_socket {
     use super::*;
+    #[cfg(target_os = "linux")]
+    use common::alone::{alone, threads_and_files};
     use common::sub::Sub;
     use kv_events::EndpointError;
     use std::net::TcpListener;
@@ -98,12 +102,6 @@ mod with_a_socket {
             }
             other => panic!("{endpoint:?}: {other:?}"),
         }
-    }
-
-    #[cfg(target_os = "linux")]
-    fn threads_and_files() -> (usize, usize) {
-        let count = |path| std::fs::read_dir(path).unwrap().count();
-        (count("/proc/self/task"), count("/proc/self/fd"))
     }
 
     #[test]
@@ -145,15 +143,7 @@ mod with_a_socket {
     #[cfg(target_os = "linux")]
     #[test]
     fn a_failed_start_leaves_no_thread_and_no_file() {
-        // In a process of its own: other tests start threads meanwhile.
-        if std::env::var_os("KV_EVENTS_ALONE").is_none() {
-            let name = "with_a_socket::a_failed_start_leaves_no_thread_and_no_file";
-            let status = std::process::Command::new(std::env::current_exe().unwrap())
-                .args([name, "--exact", "--test-threads=1"])
-                .env("KV_EVENTS_ALONE", "1")
-                .status()
-                .unwrap();
-            assert!(status.success());
+        if !alone("with_a_socket::a_failed_start_leaves_no_thread_and_no_file") {
             return;
         }
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -185,7 +175,7 @@ mod with_a_socket {
     #[test]
     fn ipv6_is_switched_on_where_the_address_asks_for_it() {
         if std::net::TcpListener::bind("[::1]:0").is_err() {
-            println!("skipped: this machine has no IPv6 loopback");
+            skipped::skipped("this machine has no IPv6 loopback");
             return;
         }
         let publisher = start("tcp://[::1]:0").unwrap();

@@ -3,6 +3,7 @@
 
 mod common;
 
+use common::alone::alone;
 use common::sub::{Sub, counted, loopback};
 use kv_events::{Config, MediaSet, Object, Outcome, Publisher, Status};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,7 +68,7 @@ fn figures_read_under_load_never_fall_and_add_up_in_the_end() {
     assert_eq!(2 * calls, status.published_events + status.dropped_events, "{status:?}");
     assert_eq!(status.last_sequence, status.published_batches + status.evicted_events + status.failed_events);
     assert_eq!((report.published, report.abandoned), (status.published_events, status.abandoned_events));
-    assert!(status.queue_high_water <= 64 + 64, "a full queue, and what was just taken out of it");
+    assert!(status.queue_high_water <= 64, "the queue holds no more");
 }
 
 #[test]
@@ -142,25 +143,25 @@ fn a_slow_subscriber_loses_and_sees_it_and_nobody_else_does() {
 #[test]
 fn an_idle_sender_sleeps() {
     // PC-30: it wakes for its upkeep, once a second, and for nothing else.
+    if !alone("an_idle_sender_sleeps") {
+        return;
+    }
     let publisher = Publisher::start(loopback()).unwrap();
     let _sub = Sub::of(&publisher);
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
-    let name = |id: u32| std::fs::read_to_string(format!("/proc/self/task/{id}/comm")).unwrap_or_default();
-    let mut senders: Vec<u32> = tasks.filter_map(|task| task.unwrap().file_name().to_str()?.parse().ok()).collect();
-    senders.retain(|id| name(*id).trim() == "kv-events");
-    // Other tests of this file have senders, too; some thread of that name has to be the quiet one.
-    let switches = |id: &u32| -> Option<u64> {
-        let status = std::fs::read_to_string(format!("/proc/self/task/{id}/status")).ok()?;
-        let line = status.lines().find(|line| line.starts_with("voluntary_ctxt_switches"))?;
-        line.split_whitespace().nth(1)?.parse().ok()
+    let name = |id: &u32| std::fs::read_to_string(format!("/proc/self/task/{id}/comm")).unwrap_or_default();
+    // ZeroMQ's threads, which the sender starts, inherit its name: it is the oldest.
+    let ids = tasks.filter_map(|task| task.unwrap().file_name().to_str()?.parse().ok());
+    let sender = ids.filter(|id| name(id).trim() == "kv-events").min().unwrap();
+    let ran = || {
+        let schedstat = std::fs::read_to_string(format!("/proc/self/task/{sender}/schedstat")).unwrap();
+        Duration::from_nanos(schedstat.split_whitespace().next().unwrap().parse().unwrap())
     };
-    std::thread::sleep(Duration::from_millis(200));
-    let before: Vec<_> = senders.iter().map(switches).collect();
+    let before = ran();
     std::thread::sleep(Duration::from_secs(2));
-    let after: Vec<_> = senders.iter().map(switches).collect();
-    let quiet =
-        before.iter().zip(&after).any(|pair| matches!(pair, (Some(before), Some(after)) if after - before <= 12));
-    assert!(quiet, "{before:?} {after:?}");
+    let ran = ran() - before;
+    // One that spins has a good part of a processor, however busy the machine is.
+    assert!(ran < Duration::from_millis(50), "the idle sender ran for {ran:?} in 2 s");
 }
 
 /// One key of the first event, as the wire has it.

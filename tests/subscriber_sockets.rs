@@ -56,6 +56,31 @@ fn oversized_frame_costs_itself_and_shows_as_a_gap() {
 }
 
 #[test]
+fn a_handshake_that_fails_is_no_connection() {
+    let folder = std::env::temp_dir().join(format!("kv-events-handshake-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("socket");
+    let endpoint = format!("ipc://{}", path.display());
+    let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    let mut subscriber = Subscriber::connect([&endpoint], &Settings::default()).unwrap();
+    // Somebody is there, and hangs up: a tunnel whose other end is down, say.
+    for _ in 0..5 {
+        drop(listener.accept().unwrap());
+        expect_nothing(&mut subscriber);
+    }
+    let status = only_source(&subscriber);
+    assert_eq!((status.connections, status.disconnections), (0, 0));
+    drop(listener);
+    std::fs::remove_file(&path).unwrap();
+    let publisher = Publisher::bound_to(&endpoint, 0);
+    publisher.await_resubscription(|| expect_nothing(&mut subscriber));
+    let status = only_source(&subscriber);
+    assert_eq!((status.connections, status.disconnections), (1, 0));
+    drop((publisher, subscriber));
+    let _ = std::fs::remove_dir_all(&folder);
+}
+
+#[test]
 fn given_up_connection_is_mended_while_another_endpoint_is_busy() {
     let (cut_off, busy) = (Publisher::new(), Publisher::new());
     let settings = Settings { max_frame_bytes: Some(1000), ..Settings::default() };

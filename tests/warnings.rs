@@ -19,6 +19,7 @@ impl Log for Lines {
     }
 
     fn log(&self, record: &Record<'_>) {
+        assert_ne!(record.level(), Level::Error, "a logger that panics");
         self.0.lock().unwrap().push((record.level(), record.args().to_string()));
     }
 
@@ -91,4 +92,20 @@ fn warnings_come_once_at_start() {
     warned_once_of("enable_kv_events is false");
     Publisher::start(Config::default()).unwrap();
     assert_eq!(logged(), [], "nothing is set, nothing is amiss");
+
+    // PC-50: what the logger does, the sender is visibly dead.
+    #[cfg(feature = "__internals")]
+    {
+        use common::recorder::{Recorder, Verdict};
+        let (publisher, recorder) = Recorder::start(loopback());
+        recorder.plan([Verdict::Fail, Verdict::Break]);
+        publisher.cleared("t");
+        assert!(recorder.all().is_empty());
+        let status = publisher.status();
+        assert!(!status.healthy && !status.stopped, "{status:?}");
+        assert_eq!(publisher.cleared("t"), Outcome::Refused(kv_events::Refusal::SenderDead));
+        assert!(publisher.stop(Duration::from_secs(20)).closed);
+        assert!(publisher.status().stopped);
+        warned_once_of("did not take a message (planned), 1 so far");
+    }
 }

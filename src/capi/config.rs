@@ -3,7 +3,7 @@
 use super::text::Text;
 use super::{Code, guard};
 use crate::config::{Config, recommended_eviction_burst};
-use std::mem::{MaybeUninit, size_of};
+use std::mem::{MaybeUninit, offset_of, size_of};
 use std::time::Duration;
 
 /// The settings of a publisher, by the masters' flag names. `kv_events_config_init` fills in the defaults; set what you
@@ -62,7 +62,7 @@ pub struct RawConfig {
 }
 
 /// The size of the struct's first version: no program has a smaller one.
-const FIRST_SIZE: usize = size_of::<RawConfig>();
+const FIRST_SIZE: usize = offset_of!(RawConfig, reserved) + 1;
 
 impl RawConfig {
     fn defaults() -> RawConfig {

@@ -1,16 +1,16 @@
 //! What the library has to say apart from codes: a few lines at start, and one if the sender dies.
 
 use super::{Code, guard};
+use crate::sync::Kept;
 use log::{LevelFilter, Log, Metadata, Record};
 use std::ffi::{c_char, c_void};
-use std::sync::{Mutex, PoisonError};
 
 /// Gets a line of the log: 1 is an error, 2 a warning, 3 information; `len` bytes of UTF-8 at `line`, without a NUL.
 /// Called from whichever thread has something to say, also the sender's; it must not throw.
 pub type LogCallback = Option<unsafe extern "C" fn(level: i32, line: *const c_char, len: usize, user: *mut c_void)>;
 
-/// The C program's logger.
-struct ToC(Mutex<Option<Target>>);
+/// The C program's logger: the last target counts. All are kept, since another thread may be calling one.
+struct ToC(Kept<Option<Target>>);
 
 #[derive(Clone, Copy)]
 struct Target {
@@ -18,7 +18,7 @@ struct Target {
     user: usize,
 }
 
-static LOGGER: ToC = ToC(Mutex::new(None));
+static LOGGER: ToC = ToC(Kept::new());
 
 impl Log for ToC {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
@@ -26,8 +26,7 @@ impl Log for ToC {
     }
 
     fn log(&self, record: &Record<'_>) {
-        // Copied out, so that the callback may set another one.
-        let target = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let target = self.0.last().copied().flatten();
         if let Some(Target { callback, user }) = target.filter(|_| self.enabled(record.metadata())) {
             let line = record.args().to_string();
             // SAFETY: the program gave the callback for these arguments, and `user` for it.
@@ -50,8 +49,7 @@ pub extern "C" fn kv_events_log_to(callback: LogCallback, user: *mut c_void) -> 
             return Code::System;
         }
         log::set_max_level(if callback.is_some() { LevelFilter::Info } else { LevelFilter::Off });
-        *LOGGER.0.lock().unwrap_or_else(PoisonError::into_inner) =
-            callback.map(|callback| Target { callback, user: user as usize });
+        LOGGER.0.keep(callback.map(|callback| Target { callback, user: user as usize }));
         Code::Ok
     })
 }

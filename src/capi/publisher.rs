@@ -4,9 +4,9 @@ use super::config::RawConfig;
 use super::status::{RawStopReport, has_room, put};
 use super::text::Buffer;
 use super::{Code, guard};
-use crate::publisher::{DROP_DEADLINE, Publisher};
-use crate::sync::Slot;
-use std::sync::{Arc, Mutex, PoisonError};
+use crate::publisher::Publisher;
+use crate::sync::{Kept, Slot};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Marks a publisher's handle. No more than 31 bits, since those can be compared with in one instruction.
@@ -22,14 +22,14 @@ pub struct PublisherHandle {
 
 /// Every handle there ever was. They are never freed (a few bytes for each publisher of the process), which is what makes
 /// one recognisable that was.
-static HANDLES: Mutex<Vec<&'static PublisherHandle>> = Mutex::new(Vec::new());
+static HANDLES: Kept<&'static PublisherHandle> = Kept::new();
 
 impl PublisherHandle {
     fn new(publisher: Publisher) -> *mut PublisherHandle {
         let slot = Slot::new(Arc::into_raw(Arc::new(publisher)).cast_mut());
         let handle = Box::into_raw(Box::new(PublisherHandle { kind: KIND, publisher: slot }));
         // SAFETY: it was just made, is never freed, and all that is ever done to it goes through shared references.
-        HANDLES.lock().unwrap_or_else(PoisonError::into_inner).push(unsafe { &*handle });
+        HANDLES.keep(unsafe { &*handle });
         handle
     }
 
@@ -203,7 +203,7 @@ pub unsafe extern "C" fn kv_events_free(publisher: *mut PublisherHandle) -> Code
         // SAFETY: a slot's pointer comes from `Arc::into_raw`, and whoever took it has the slot's share.
         let publisher = unsafe { Arc::from_raw(taken) };
         // An unfinished sweep keeps the memory, not the socket.
-        let _ = publisher.stop(DROP_DEADLINE);
+        publisher.retire();
         Code::Ok
     })
 }

@@ -2,7 +2,7 @@
 
 use super::{Code, guard};
 use crate::status::{Status, StopReport};
-use std::mem::size_of;
+use std::mem::{offset_of, size_of};
 
 /// A publisher's figures at one moment. Set `size` to sizeof before the call, which fills in the rest; the struct grows at
 /// its end only, and what an older library does not know is 0.
@@ -32,7 +32,7 @@ pub struct RawStatus {
     pub failed_events: u64,
     /// Left over at stop, or when the sender died.
     pub abandoned_events: u64,
-    /// The number of the last message, or of the last event lost to a failed send.
+    /// The last number used up: by a message, or by an event that was evicted or failed.
     pub last_sequence: u64,
     /// Calls in the queue when the sender last looked.
     pub queue_length: u64,
@@ -119,29 +119,44 @@ impl From<StopReport> for RawStopReport {
     }
 }
 
+/// What begins with its size and grows at its end.
+pub(super) trait Growing: Copy {
+    /// The size of its first version: no program has a smaller one.
+    const FIRST_SIZE: usize;
+}
+
+impl Growing for RawStatus {
+    const FIRST_SIZE: usize = offset_of!(RawStatus, reserved) + 4;
+}
+
+impl Growing for RawStopReport {
+    const FIRST_SIZE: usize = offset_of!(RawStopReport, reserved) + 7;
+}
+
 /// Checks that `place`, which begins with its size, has room for the first version of a `T`.
 ///
 /// # Safety
 ///
 /// `place` is null or points to as many bytes as its first field, a `usize`, says.
-pub(super) unsafe fn has_room<T>(place: *const T) -> bool {
+pub(super) unsafe fn has_room<T: Growing>(place: *const T) -> bool {
     // SAFETY: the caller's promise; the first field is there in every version.
-    !place.is_null() && unsafe { place.cast::<usize>().read() } >= size_of::<T>()
+    !place.is_null() && unsafe { place.cast::<usize>().read() } >= T::FIRST_SIZE
 }
 
-/// Copies a `T`, which begins with its size, to a place that [`has_room`]; what lies behind becomes 0, and the place keeps
-/// its own size.
+/// Copies a `T` to a place that [`has_room`], as much of it as there is room for; what lies behind becomes 0, and the place
+/// keeps its own size.
 ///
 /// # Safety
 ///
 /// As for [`has_room`], which must have said yes.
-pub(super) unsafe fn put<T: Copy>(place: *mut T, value: T) {
-    // SAFETY: the place has as many bytes as its size says, and that is at least the size of `T`.
+pub(super) unsafe fn put<T: Growing>(place: *mut T, value: T) {
+    // SAFETY: the place has as many bytes as its size says, and no more than that is written.
     unsafe {
         let size = place.cast::<usize>().read();
-        place.write(value);
+        let known = size.min(size_of::<T>());
+        std::ptr::copy_nonoverlapping((&raw const value).cast::<u8>(), place.cast(), known);
         place.cast::<usize>().write(size);
-        place.cast::<u8>().add(size_of::<T>()).write_bytes(0, size - size_of::<T>());
+        place.cast::<u8>().add(known).write_bytes(0, size - known);
     }
 }
 

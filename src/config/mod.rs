@@ -241,7 +241,8 @@ impl Config {
             }
         }
         if let WaitStrategy::Nap(nap) | WaitStrategy::Poll(nap) = self.wait_strategy {
-            if nap.is_zero() || nap > MAX_NAP {
+            // Text, and so the wire of settings, has no smaller unit.
+            if nap < Duration::from_micros(1) || nap > MAX_NAP {
                 return Err(ConfigError::WaitStrategy { text: self.wait_strategy.to_string() });
             }
         }
@@ -291,6 +292,8 @@ mod tests {
             (good().max_event_bytes(0), "kv_events_max_event_bytes"),
             (good().model_name("m".repeat(20_000)), "kv_events_max_event_bytes"),
             (good().wait_strategy(WaitStrategy::Poll(Duration::from_secs(9))), "kv_events_wait_strategy"),
+            (good().wait_strategy(WaitStrategy::Nap(Duration::from_nanos(999))), "kv_events_wait_strategy"),
+            (good().max_event_bytes(511), "kv_events_max_event_bytes"),
         ] {
             let error = config.validate().unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");

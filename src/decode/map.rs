@@ -52,7 +52,7 @@ pub(super) fn tag(
 struct Found<'a> {
     fields: Fields<'a>,
     tags: Tags,
-    /// Whether some field was at fault.
+    /// Whether some field was at fault, or is in some shapes.
     doubtful: bool,
 }
 
@@ -62,7 +62,11 @@ impl<'a> Found<'a> {
     fn read(&mut self, name: Field, cursor: &mut Cursor<'a>) -> Result<(), Fault> {
         let value = cursor.pos();
         match self.fields.read(name, cursor) {
-            Offer::Value(_, Ok(())) => Ok(()),
+            Offer::Value(_, Ok(())) => {
+                // Nil is no fault of this field in every shape, so it has to be looked at again.
+                self.doubtful |= name == Field::BlockHashes && matches!(self.fields.block_hashes, Some(None));
+                Ok(())
+            }
             Offer::Value(_, Err(_)) => {
                 self.doubtful = true;
                 cursor.seek(value);
@@ -90,7 +94,7 @@ pub(super) fn read<'a>(cursor: &mut Cursor<'a>, len: u32) -> Result<Event<'a>, F
     }
     let shape = found.tags.shape(cursor.pos())?;
     let fields = found.fields;
-    if found.doubtful || matches!(fields.block_hashes, Some(None)) {
+    if found.doubtful {
         first_fault(start, len, shape)?;
     }
     match fields.missing(shape, cursor.pos()) {

@@ -16,7 +16,7 @@
 //! | | no `cleared` stands behind a racing `stored` | `sweep` | `no_cleared_behind_a_racing_stored` |
 //!
 //! Two clauses lie beyond models: that an idle sender does not spin (it parks, which `wake` sees; its processor time is
-//! measured with the publisher), and that no event costs an allocation (counted in the benches).
+//! looked at in `tests/status.rs`), and that no event costs an allocation (counted in the benches).
 //!
 //! After stop, too, the sequence accounts for every eviction: the sender's last act on the queue is to
 //! [seal](EvictingQueue::seal) it, and what goes afterwards is abandoned instead.

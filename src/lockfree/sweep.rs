@@ -54,10 +54,12 @@ impl SweepTable {
 
     /// Registers a sweep of `tenant`.
     pub fn begin(&self, tenant: &str) -> SweepToken {
+        // Made, like those below are freed, outside the lock, which every `stored` may be waiting for.
+        let tenant = tenant.into();
         let mut table = self.table.lock();
         let id = table.next;
         table.next += 1;
-        table.sweeps.push(Entry { id, tenant: tenant.into(), interrupted: false });
+        table.sweeps.push(Entry { id, tenant, interrupted: false });
         self.active.fetch_add(1, Ordering::Relaxed);
         SweepToken(id)
     }
@@ -97,7 +99,8 @@ impl SweepTable {
     /// Ends a sweep: unless a `stored` interrupted it, queues `cleared` by `push_cleared` in the same step.
     pub fn end<R>(&self, token: SweepToken, push_cleared: impl FnOnce() -> R) -> SweepEnd<R> {
         let mut table = self.table.lock();
-        let interrupted = table.remove(token);
+        let entry = table.remove(token);
+        let interrupted = entry.as_ref().is_none_or(|entry| entry.interrupted);
         if fault!(SweepChecksEarly) {
             drop(table);
             let end = if interrupted { SweepEnd::Interrupted } else { SweepEnd::Uninterrupted(push_cleared()) };
@@ -114,19 +117,17 @@ impl SweepTable {
     /// Deregisters a sweep that will not end.
     pub fn cancel(&self, token: SweepToken) {
         let mut table = self.table.lock();
-        table.remove(token);
+        let entry = table.remove(token);
         self.active.fetch_sub(1, Ordering::Release);
         drop(table);
+        drop(entry);
     }
 }
 
 impl Table {
-    /// Whether the sweep that is removed was interrupted.
-    fn remove(&mut self, SweepToken(id): SweepToken) -> bool {
-        match self.sweeps.iter().position(|sweep| sweep.id == id) {
-            Some(at) => self.sweeps.swap_remove(at).interrupted,
-            None => true,
-        }
+    /// Takes a sweep out, to be freed outside the lock.
+    fn remove(&mut self, SweepToken(id): SweepToken) -> Option<Entry> {
+        self.sweeps.iter().position(|sweep| sweep.id == id).map(|at| self.sweeps.swap_remove(at))
     }
 }
 

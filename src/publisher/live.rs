@@ -2,7 +2,7 @@
 
 use super::transport::{MessageSink, Opened, Transport};
 use crate::config::{CALLERS, Config};
-use crate::error::StartError;
+use crate::error::{ConfigError, StartError};
 use crate::event::{MediaSet, Object, Outcome, Refusal, tenant_or_default};
 use crate::lockfree::{Closed, EvictingQueue, Limits, Pipe, Pool, SweepEnd, SweepTable, SweepToken};
 use crate::names::{CopyNames, Known, Names};
@@ -93,6 +93,10 @@ impl Live {
             dp_rank: config.dp_rank,
             legacy: config.emit_legacy_compat,
         }));
+        let shortest = encoder.object_call(&Object::new("t", "k"), MediaSet::EMPTY, MediaSet::DISK).largest_event();
+        if shortest > config.max_event_bytes {
+            return Err(ConfigError::NamesTooLong { bytes: shortest, max_event_bytes: config.max_event_bytes }.into());
+        }
         let payload = PayloadWriter::new(Arc::clone(&encoder), config.dp_rank);
         let linger = config.linger;
         let (tell, told) = sync_channel(1);
@@ -252,7 +256,7 @@ impl Live {
         let reason = tally.cause_of_death.get().cloned();
         Status {
             enabled: true,
-            stopped: pipe.check_open() == Err(Closed::Stopped),
+            stopped: pipe.is_closing(),
             healthy: reason.is_none(),
             unhealthy_reason: reason,
             bound_endpoint: Some(self.endpoint.clone()),
@@ -294,17 +298,15 @@ impl Live {
         StopReport { published: self.shared.tally.events.get(), abandoned: self.shared.pipe.abandoned(), closed }
     }
 
-    /// Stops for good; in a forked child it is left as it is, for all of it is the parent's.
-    pub(super) fn retire(self, deadline: Duration) {
-        if self.is_own() {
+    /// Stops unless that has begun before; in a forked child it does nothing, for all of it is the parent's.
+    pub(super) fn retire(&self, deadline: Duration) {
+        if self.is_own() && !self.shared.pipe.is_closing() {
             let _ = self.stop(deadline);
-        } else {
-            std::mem::forget(self);
         }
     }
 
     /// Whether this is the process that started the publisher.
-    fn is_own(&self) -> bool {
+    pub(super) fn is_own(&self) -> bool {
         !self.shared.pipe.is_disowned() && self.process == std::process::id()
     }
 }
@@ -334,8 +336,9 @@ fn send_until_stopped(shared: &Shared, sink: MessageSink, pace: Pace, linger: Du
         Err(panic) => Some(format!("it panicked: {}", panic_text(&*panic))),
     };
     if let Some(cause) = cause {
+        // Told last: the program's logger may panic or take its time.
+        sender.bury(cause.clone());
         log::error!("kv-events: the sender died, nothing more is published: {cause}");
-        sender.bury(cause);
     }
     let mut transport = sender.into_sink().transport;
     let linger = match shared.pipe.deadline() {

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 /// Sends messages of three frames: an empty topic, the sequence, the payload.
 pub trait Transport: Send {
-    /// Sends one message without ever waiting. `fill` writes the payload over `len` bytes, once.
+    /// Sends one message without ever waiting. `fill` writes the payload over `len` bytes, the same
+    /// however often it is asked.
     ///
     /// # Errors
     ///

@@ -14,7 +14,7 @@ pub struct SourceStatus {
     pub endpoint: String,
     /// The topic, with what is not UTF-8 replaced.
     pub topic: String,
-    /// Connections made to the endpoint so far; the same for all its topics.
+    /// Connections made to the endpoint so far, which is to say that it spoke ZeroMQ; the same for all its topics.
     pub connections: u64,
     /// Connections to it that were lost. One less than `connections` while it is connected, and as many while it is not.
     pub disconnections: u64,

@@ -5,6 +5,7 @@ use super::delivery::{Delivery, Malformed, Message, Source};
 use super::frames::{Arrival, Socket};
 use super::settings::{ConnectError, Settings};
 use crate::decode::Batch;
+use crate::rarely::is_power_of_ten;
 use crate::tracker::{EventId, EventIds, Observed, Tracker, Verdict};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -148,9 +149,4 @@ fn observe(sequence: u64, batch: &Batch<'_>) -> Observed {
         Err(_) => EventId::Unreadable,
     }));
     Observed { sequence, timestamp: Some(batch.timestamp()), ids }
-}
-
-/// Of any flood of malformed messages, at most 20 are logged.
-fn is_power_of_ten(count: u64) -> bool {
-    count != 0 && 10u64.checked_pow(count.ilog10()) == Some(count)
 }

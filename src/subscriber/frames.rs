@@ -23,6 +23,7 @@ pub(super) struct Socket {
     monitor: zmq::Socket,
     endpoint: String,
     figures: Arc<ConnectionFigures>,
+    is_connected: bool,
     lost_at: Option<Instant>,
     looked_at: Instant,
 }
@@ -63,6 +64,7 @@ impl Socket {
                 monitor,
                 endpoint: endpoint.to_owned(),
                 figures,
+                is_connected: false,
                 lost_at: None,
                 looked_at: Instant::now(),
             }),
@@ -93,11 +95,15 @@ impl Socket {
             match number.map(zmq::SocketEvent::from_raw) {
                 Some(zmq::SocketEvent::HANDSHAKE_SUCCEEDED) => {
                     self.lost_at = None;
+                    self.is_connected = true;
                     self.figures.connections.add(1);
                 }
                 Some(zmq::SocketEvent::DISCONNECTED) => {
                     self.lost_at = Some(Instant::now());
-                    self.figures.disconnections.add(1);
+                    // libzmq says so of a handshake that failed as well.
+                    if std::mem::take(&mut self.is_connected) {
+                        self.figures.disconnections.add(1);
+                    }
                 }
                 _ => {}
             }

@@ -187,7 +187,11 @@ impl Subscriber {
     ///
     /// [`RecvError::Empty`] if there is none, [`RecvError::Stopped`] and [`RecvError::System`].
     pub fn try_recv(&mut self) -> Result<Delivery, RecvError> {
-        // Messages that an exact topic keeps out are passed over.
+        self.next_by(None)
+    }
+
+    /// The next delivery, if there is one. Messages that an exact topic keeps out are passed over, until `deadline`.
+    fn next_by(&mut self, deadline: Option<Instant>) -> Result<Delivery, RecvError> {
         loop {
             if self.stop.is_stopped() {
                 return Err(RecvError::Stopped);
@@ -198,6 +202,9 @@ impl Subscriber {
             if !self.read_one().map_err(RecvError::System)? {
                 let mended = self.endpoints.iter_mut().try_for_each(|endpoint| endpoint.socket.mend());
                 return Err(mended.map_or_else(RecvError::System, |()| RecvError::Empty));
+            }
+            if self.ready.is_empty() && deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+                return Err(RecvError::Empty);
             }
         }
     }
@@ -226,7 +233,7 @@ impl Subscriber {
 
     fn wait_until(&mut self, deadline: Option<Instant>) -> Result<Delivery, RecvError> {
         loop {
-            match self.try_recv() {
+            match self.next_by(deadline) {
                 Err(RecvError::Empty) => {}
                 other => return other,
             }

@@ -1,6 +1,6 @@
 //! Ending a subscriber's wait from another thread.
 
-use crate::sync::Gauge;
+use crate::sync::Flag;
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
@@ -13,7 +13,7 @@ pub struct StopHandle(Arc<Ends>);
 
 #[derive(Debug)]
 struct Ends {
-    stopped: Gauge,
+    stopped: Flag,
     stopper: UnixStream,
     waiter: UnixStream,
 }
@@ -22,12 +22,12 @@ impl StopHandle {
     pub(super) fn new() -> io::Result<Self> {
         let (stopper, waiter) = UnixStream::pair()?;
         stopper.set_nonblocking(true)?;
-        Ok(StopHandle(Arc::new(Ends { stopped: Gauge::new(), stopper, waiter })))
+        Ok(StopHandle(Arc::new(Ends { stopped: Flag::new(), stopper, waiter })))
     }
 
     /// Stops it. Once is enough; a second time does nothing.
     pub fn stop(&self) {
-        self.0.stopped.set(1);
+        self.0.stopped.raise();
         // The byte stays where it is, so whoever waits on the other end is woken now and for ever. A full buffer means
         // that there are such bytes already.
         let _ = (&self.0.stopper).write(&[0]);
@@ -36,7 +36,7 @@ impl StopHandle {
     /// Whether it was stopped.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
-        self.0.stopped.get() != 0
+        self.0.stopped.is_up()
     }
 
     /// Readable once it is stopped.

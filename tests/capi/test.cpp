@@ -153,6 +153,14 @@ void Sweeps(const KvEventPublisher& publisher) {
   CHECK(sweep.Finish() == KV_EVENTS_SWEEP_SKIPPED && sweep.Finish() == KV_EVENTS_INVALID_HANDLE);
   CHECK(sweep.Removed("key", "cpu", "") == KV_EVENTS_INVALID_HANDLE);
 
+  // One that cannot begin: what it is told of is refused, and counted.
+  Sweep refusing = publisher.BeginSweep("\xff");
+  const uint64_t refused = publisher.GetStats().refused_events;
+  CHECK(refusing.Removed("key", {"cpu", "disk"}, "") == KV_EVENTS_NOT_UTF8);
+  Sweep moved = std::move(refusing);
+  CHECK(moved.Removed("key", "cpu", "") == KV_EVENTS_NOT_UTF8 && moved.Finish() == KV_EVENTS_NOT_UTF8);
+  CHECK(publisher.GetStats().refused_events == refused + 3);
+
   Sweep interrupted = publisher.BeginSweep();
   Expect("removed", "disk", "default", "key", "g");
   CHECK(interrupted.Removed("key", "disk", "g") == KV_EVENTS_OK);

@@ -37,12 +37,3 @@ pub fn threads_and_files() -> (usize, usize) {
     let count = |path| std::fs::read_dir(path).unwrap().count();
     (count("/proc/self/task"), count("/proc/self/fd"))
 }
-
-/// Waits until `done`; a minute of waiting is a failure.
-pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
-    let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
-    while !done() {
-        assert!(std::time::Instant::now() < until, "waited a minute until {what}");
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
-}

@@ -75,3 +75,12 @@ pub fn read_payload(sequence: u64, payload: &[u8]) -> Message {
 pub fn briefs(messages: &[Message]) -> Vec<String> {
     messages.iter().flat_map(|message| &message.events).map(Event::brief).collect()
 }
+
+/// Waits until `done`; a minute of waiting is a failure.
+pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while !done() {
+        assert!(std::time::Instant::now() < until, "waited a minute until {what}");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}

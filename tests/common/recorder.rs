@@ -5,7 +5,7 @@ use kv_events::internals::{Opened, SendError, Transport};
 use kv_events::{Config, Publisher};
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What a send is to come to.
 #[derive(Clone, Debug)]
@@ -23,6 +23,8 @@ struct State {
     held_up: bool,
     verdicts: VecDeque<Verdict>,
     lingers: Vec<Duration>,
+    /// When each send began, whatever it came to.
+    attempts: Vec<Instant>,
     open: bool,
 }
 
@@ -91,6 +93,10 @@ impl Recorder {
         self.messages(0)
     }
 
+    pub fn attempts(&self) -> Vec<Instant> {
+        self.change(|state| state.attempts.clone())
+    }
+
     pub fn lingers(&self) -> Vec<Duration> {
         self.change(|state| state.lingers.clone())
     }
@@ -98,6 +104,7 @@ impl Recorder {
 
 impl Transport for Recording {
     fn send(&mut self, sequence: u64, len: usize, fill: &mut dyn FnMut(&mut [u8])) -> Result<(), SendError> {
+        self.0.change(|state| state.attempts.push(Instant::now()));
         let mut payload = vec![0; len];
         fill(&mut payload);
         self.0.change(|state| state.held_up = state.paused);

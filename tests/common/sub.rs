@@ -1,7 +1,6 @@
 //! A raw SUB socket.
 
-use super::alone::wait_until;
-use super::{Message, read_payload};
+use super::{Message, read_payload, wait_until};
 use kv_events::{Config, Publisher};
 
 /// The tenant of the probes that find out whether the subscription has arrived.

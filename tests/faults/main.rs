@@ -39,6 +39,10 @@ mod soak;
 mod table;
 #[cfg(target_os = "linux")]
 mod words;
+#[cfg(target_os = "linux")]
+#[path = "../common/zmtp.rs"]
+#[allow(dead_code, reason = "the other tests use the rest")]
+mod zmtp;
 
 #[cfg(target_os = "linux")]
 fn main() {

@@ -1,6 +1,7 @@
 //! Peers that are no good subscribers.
 
 use crate::words::Words;
+use crate::zmtp::{self, shake_hands};
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::AsRawFd;
@@ -37,8 +38,7 @@ fn subscribe(context: &zmq::Context, endpoint: &str) -> zmq::Socket {
 
 /// Connects as a subscriber of everything, reads some of what comes, and resets the connection with the rest unread.
 pub fn reset_within_a_message(endpoint: &str) -> io::Result<()> {
-    let mut stream = TcpStream::connect(endpoint.trim_start_matches("tcp://"))?;
-    stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+    let mut stream = zmtp::connect(endpoint);
     shake_hands(&mut stream)?;
     stream.write_all(&[0, 1, 1])?; // a message of one byte: subscribe to everything
     let mut some = [0; 1500];
@@ -50,24 +50,6 @@ pub fn reset_within_a_message(endpoint: &str) -> io::Result<()> {
         libc::setsockopt(stream.as_raw_fd(), libc::SOL_SOCKET, libc::SO_LINGER, value, len)
     };
     if set == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
-/// ZMTP 3.0 with the NULL mechanism, as a SUB.
-fn shake_hands(stream: &mut TcpStream) -> io::Result<()> {
-    let mut greeting = [0_u8; 64];
-    greeting[0] = 0xff;
-    greeting[9] = 0x7f;
-    greeting[10] = 3;
-    greeting[12..16].copy_from_slice(b"NULL");
-    stream.write_all(&greeting)?;
-    stream.read_exact(&mut greeting)?;
-    let ready = b"\x05READY\x0bSocket-Type\0\0\0\x03SUB";
-    stream.write_all(&[4, ready.len() as u8])?;
-    stream.write_all(ready)?;
-    let mut head = [0; 2];
-    stream.read_exact(&mut head)?;
-    let mut body = vec![0; head[1].into()];
-    stream.read_exact(&mut body)
 }
 
 /// A process of peers that mean no good, until told that it is enough: with `what=garbage` 500 that connect and stay silent

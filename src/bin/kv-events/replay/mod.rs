@@ -78,9 +78,10 @@ pub struct Args {
     /// Send an empty batch whenever nothing was sent for so many ms; 0 for never
     #[arg(long, value_name = "MS", default_value_t = 0)]
     heartbeat: u64,
-    /// Publish nothing but probes for so many seconds (a fraction will do), for other subscribers to join
-    #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds)]
-    start_after: Duration,
+    /// Publish nothing but probes for so many seconds (a fraction will do), or until there is a `line` (or the end) on the
+    /// standard input, for other subscribers to join
+    #[arg(long, value_name = "SECONDS|line", default_value = "0", value_parser = start_after)]
+    start_after: StartAfter,
     /// Seed of the built-in workload and of the master's chores; the same number, the same requests
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -94,10 +95,18 @@ fn count(range: std::ops::RangeInclusive<u64>) -> clap::builder::RangedU64ValueP
     clap::value_parser!(u64).range(range)
 }
 
-fn seconds(text: &str) -> Result<Duration, &'static str> {
+/// What the producers wait for.
+#[derive(Clone, Copy, Debug)]
+enum StartAfter {
+    Time(Duration),
+    Line,
+}
+
+fn start_after(text: &str) -> Result<StartAfter, &'static str> {
     match text.parse() {
-        Ok(seconds) if (0.0..=1e6).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
-        _ => Err("not a number of seconds from 0 to 1e6"),
+        _ if text == "line" => Ok(StartAfter::Line),
+        Ok(seconds) if (0.0..=1e6).contains(&seconds) => Ok(StartAfter::Time(Duration::from_secs_f64(seconds))),
+        _ => Err("neither a number of seconds from 0 to 1e6 nor `line`"),
     }
 }
 
@@ -196,14 +205,24 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(if report.view == Verdict::Differs { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Sends probes until the subscriber has received one, and for `longer`.
-fn join(session: &mut Session<'_, Subscriber>, longer: Duration) -> anyhow::Result<()> {
+/// Sends probes until the subscriber has received one, and until it is time to start.
+fn join(session: &mut Session<'_, Subscriber>, start: StartAfter) -> anyhow::Result<()> {
     repeat_in_band(session, PROBE).map_err(|error| anyhow!("the subscriber cannot join: {error}"))?;
-    let until = Instant::now() + longer;
-    while Instant::now() < until {
+    let mut is_due: Box<dyn FnMut() -> bool> = match start {
+        StartAfter::Time(time) => {
+            let until = Instant::now() + time;
+            Box::new(move || Instant::now() >= until)
+        }
+        StartAfter::Line => {
+            // A thread of its own, which the end of the process ends: nothing else can wait for both.
+            let reader = std::thread::spawn(|| std::io::stdin().read_line(&mut String::new()));
+            Box::new(move || reader.is_finished())
+        }
+    };
+    while !is_due() {
         session.say_in_band(PROBE).map_err(|error| anyhow!(error))?;
-        let next = until.min(Instant::now() + IN_BAND_INTERVAL);
-        while Instant::now() < next {
+        let next = Instant::now() + IN_BAND_INTERVAL;
+        while Instant::now() < next && !is_due() {
             session.follow().map_err(|error| anyhow!(error))?;
         }
     }
