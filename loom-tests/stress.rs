@@ -326,7 +326,7 @@ fn no_cleared_behind_a_racing_stored() {
         let line_up = |thread: u64| {
             here.fetch_add(1, Ordering::Relaxed);
             wait_for(|| here.load(Ordering::Relaxed) == 3);
-            (0..(rounds as u64 * (7 + 6 * thread)) % 499).for_each(|_| std::hint::spin_loop());
+            (0..(rounds * (7 + 6 * thread)) % 499).for_each(|_| std::hint::spin_loop());
         };
         // The producer of a call says which shard it is of, its number whether it is stored there.
         let queue = EvictingQueue::new(1024, 1);

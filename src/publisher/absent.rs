@@ -57,7 +57,11 @@ impl Live {
         match *self {}
     }
 
-    pub(super) fn retire(self, _: Duration) {
-        match self {}
+    pub(super) fn retire(&self, _: Duration) {
+        match *self {}
+    }
+
+    pub(super) fn is_own(&self) -> bool {
+        match *self {}
     }
 }

@@ -93,7 +93,8 @@ impl Live {
             dp_rank: config.dp_rank,
             legacy: config.emit_legacy_compat,
         }));
-        let shortest = encoder.object_call(&Object::new("t", "k"), MediaSet::EMPTY, MediaSet::DISK).largest_event();
+        let shortest =
+            encoder.names_call(Names::of(&Object::new("t", "k")), MediaSet::EMPTY, MediaSet::DISK).largest_event();
         if shortest > config.max_event_bytes {
             return Err(ConfigError::NamesTooLong { bytes: shortest, max_event_bytes: config.max_event_bytes }.into());
         }
