@@ -61,7 +61,7 @@ impl Live {
         match *self {}
     }
 
-    pub(super) fn is_own(&self) -> bool {
-        match *self {}
+    pub(super) fn free(self) {
+        match self {}
     }
 }

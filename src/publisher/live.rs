@@ -306,8 +306,15 @@ impl Live {
         }
     }
 
+    /// Frees it, but not in a forked child: other threads of the parent may have been using it.
+    pub(super) fn free(self) {
+        if !self.is_own() {
+            std::mem::forget(self);
+        }
+    }
+
     /// Whether this is the process that started the publisher.
-    pub(super) fn is_own(&self) -> bool {
+    fn is_own(&self) -> bool {
         !self.shared.pipe.is_disowned() && self.process == std::process::id()
     }
 }

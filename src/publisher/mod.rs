@@ -260,9 +260,8 @@ impl Publisher {
 impl Drop for Publisher {
     fn drop(&mut self) {
         self.retire();
-        // Nothing of the parent's is freed in a forked child: other threads may have been using it.
-        if let Some(live) = self.live.take().filter(|live| !live.is_own()) {
-            std::mem::forget(live);
+        if let Some(live) = self.live.take() {
+            live.free();
         }
     }
 }
