@@ -1,6 +1,7 @@
 //! What a publisher says to bad settings and endpoints, and that it leaves nothing behind.
 
 mod common;
+#[cfg(feature = "zmq")]
 #[path = "support/skipped.rs"]
 mod skipped;
 
