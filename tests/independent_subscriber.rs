@@ -144,7 +144,7 @@ fn without_a_python_it_is_plain_to_see_that_nothing_was_tested() {
     // What a test that passes prints is held back; this must not be.
     let output = run_alone(None);
     assert!(output.status.success());
-    let expected = "skipped: with_legacy_names_and_a_full_context needs a Python with pyzmq and msgspec; \
+    let expected = "skipped: with_legacy_names_and_a_full_context: it needs a Python with pyzmq and msgspec; \
                     set KV_EVENTS_PYTHON=$(.ci/venv)\n";
     assert_eq!(String::from_utf8_lossy(&output.stderr), expected);
 }
