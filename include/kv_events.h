@@ -55,8 +55,7 @@ enum kv_events_code_t
   KV_EVENTS_TOO_LARGE = -3,
   // A text is not UTF-8. Counted in `refused_events`.
   KV_EVENTS_NOT_UTF8 = -4,
-  // A pointer is null, a medium unknown, a size too small. A call that publishes counts it in `refused_events`, as
-  // one event.
+  // A pointer is null, or a size too small. A call that publishes counts it in `refused_events`.
   KV_EVENTS_INVALID_ARGUMENT = -5,
   // The handle is null, of another kind, or was freed.
   KV_EVENTS_INVALID_HANDLE = -6,
@@ -70,6 +69,8 @@ enum kv_events_code_t
   KV_EVENTS_PANICKED = -10,
   // Refused: this process was forked from the one that started the publisher, and has no sender.
   KV_EVENTS_FORKED = -11,
+  // A medium is neither `cpu` nor `disk`. Counted in `refused_events`, as one event.
+  KV_EVENTS_UNKNOWN_MEDIUM = -12,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L

@@ -9,6 +9,10 @@
 //   publisher.PublishCommitted("model/block/42", {"cpu"}, "tenant-a");
 #pragma once
 
+#if __cplusplus < 201703L && (!defined(_MSVC_LANG) || _MSVC_LANG < 201703L)
+#error "kv_events.hpp needs C++17 or newer: -std=c++17"
+#endif
+
 #include <kv_events.h>
 
 #include <chrono>

@@ -20,6 +20,9 @@ pub(crate) fn check(endpoint: &str) -> Result<Endpoint, EndpointError> {
     if endpoint.contains('\0') {
         return Err(EndpointError::Malformed("it contains a NUL byte"));
     }
+    if endpoint.trim() != endpoint {
+        return Err(EndpointError::Malformed("there is white space around it"));
+    }
     match endpoint.split_once("://") {
         Some(("tcp", address)) => check_tcp(address),
         Some(("ipc", path)) => check_ipc(path),

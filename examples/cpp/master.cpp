@@ -1,7 +1,9 @@
 // A small master: a sharded map of objects and the media they are readable on, worked on by four threads, which tells every
 // change to whoever subscribes.
 //
-//   master ENDPOINT [PUTS]      for example: master tcp://127.0.0.1:5557 100000
+//   master ENDPOINT [PUTS]      for example: master tcp://127.0.0.1:5557
+//
+// Goes on until Ctrl-C, at a leisurely pace; with PUTS it does so many, as fast as it can, and ends.
 //
 // What to look at: every publish happens under the lock of the mutation it tells of; what an object was readable on is
 // taken before the mutation; a remove-all begins its sweep before it takes the first lock, and takes them all.
@@ -9,7 +11,10 @@
 #include <kv_events.hpp>
 
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cinttypes>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -28,6 +33,10 @@ namespace {
 
 constexpr const char* kTenant = "tenant-a";
 constexpr int kThreads = 4;
+constexpr int kPutsOfARound = 400;
+
+std::atomic<bool> stopping{false};
+static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may set it");
 
 class Master {
  public:
@@ -100,10 +109,23 @@ void Print(const KvEventPublisher::Stats& stats) {
               stats.queue_high_water, stats.queue_capacity);
 }
 
+// All threads put, offload and remove; then everything is removed.
+void Round(Master& master, const KvEventPublisher& events, int puts) {
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < kThreads; thread++) {
+    threads.emplace_back([&master, thread, puts] { Work(master, thread, puts / kThreads); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  Print(events.GetStats());
+  const kv_events::Code cleared = master.RemoveAll();
+  std::printf("remove-all: %s\n", kv_events::ToString(cleared).data());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 2 || argc > 3) {
+  const int puts = argc > 2 ? std::atoi(argv[2]) : 0;
+  if (argc < 2 || argc > 3 || argv[1][0] == '-' || (argc == 3 && puts <= 0)) {
     std::fprintf(stderr, "usage: master ENDPOINT [PUTS]\n");
     return 2;
   }
@@ -121,16 +143,14 @@ int main(int argc, char** argv) {
   }
   std::printf("publishing on %s\n", events.BoundEndpoint().c_str());
 
-  const int puts = argc > 2 ? std::atoi(argv[2]) : 100000;
+  std::signal(SIGINT, [](int) { stopping = true; });
+  std::signal(SIGTERM, [](int) { stopping = true; });
   Master master(events);
-  std::vector<std::thread> threads;
-  for (int thread = 0; thread < kThreads; thread++) {
-    threads.emplace_back([&master, thread, puts] { Work(master, thread, puts / kThreads); });
+  if (puts > 0) Round(master, events, puts);
+  while (puts == 0 && !stopping) {
+    Round(master, events, kPutsOfARound);
+    std::this_thread::sleep_for(std::chrono::seconds(1));
   }
-  for (std::thread& thread : threads) thread.join();
-  Print(events.GetStats());
-  const kv_events::Code cleared = master.RemoveAll();
-  std::printf("remove-all: %s\n", kv_events::ToString(cleared).data());
 
   const kv_events::StopReport report = events.Stop(std::chrono::seconds(5));
   Print(events.GetStats());

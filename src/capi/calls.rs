@@ -126,9 +126,8 @@ unsafe fn publish(publisher: *const PublisherHandle, object: *const RawObject, d
         return Code::Disabled;
     }
     // SAFETY: the caller's promise.
-    let (Some(object), Some((removed, stored))) = (unsafe { object.as_ref() }, difference) else {
-        return refuse(publisher, Code::InvalidArgument, 1);
-    };
+    let Some(object) = (unsafe { object.as_ref() }) else { return refuse(publisher, Code::InvalidArgument, 1) };
+    let Some((removed, stored)) = difference else { return refuse(publisher, Code::UnknownMedium, 1) };
     // SAFETY: the caller's promise.
     match unsafe { object.names() } {
         Some(names) => Code::of(publisher.names_call(names, removed, stored, Ascii::new())),

@@ -54,8 +54,7 @@ pub enum Code {
     TooLarge = -3,
     /// A text is not UTF-8. Counted in `refused_events`.
     NotUtf8 = -4,
-    /// A pointer is null, a medium unknown, a size too small. A call that publishes counts it in `refused_events`, as
-    /// one event.
+    /// A pointer is null, or a size too small. A call that publishes counts it in `refused_events`.
     InvalidArgument = -5,
     /// The handle is null, of another kind, or was freed.
     InvalidHandle = -6,
@@ -69,10 +68,12 @@ pub enum Code {
     Panicked = -10,
     /// Refused: this process was forked from the one that started the publisher, and has no sender.
     Forked = -11,
+    /// A medium is neither `cpu` nor `disk`. Counted in `refused_events`, as one event.
+    UnknownMedium = -12,
 }
 
 impl Code {
-    const ALL: [Code; 17] = [
+    const ALL: [Code; 18] = [
         Code::Ok,
         Code::Nothing,
         Code::Suppressed,
@@ -90,6 +91,7 @@ impl Code {
         Code::System,
         Code::Panicked,
         Code::Forked,
+        Code::UnknownMedium,
     ];
 
     /// The code in words, with a NUL at the end.
@@ -107,13 +109,14 @@ impl Code {
                 c"refused: an event would be above kv_events_max_event_bytes; shorten the key or raise the setting"
             }
             Code::NotUtf8 => c"refused: a text is not UTF-8",
-            Code::InvalidArgument => c"a pointer is null, a medium unknown, or a size too small",
+            Code::InvalidArgument => c"a pointer is null, or a size too small",
             Code::InvalidHandle => c"the handle is null, of another kind, or was freed",
             Code::Config => c"a setting cannot be used",
             Code::Endpoint => c"the endpoint cannot be bound",
             Code::System => c"the operating system refused a thread or a socket",
             Code::Panicked => c"the library panicked; please report it",
             Code::Forked => c"refused: this process was forked from the publisher's; start one here",
+            Code::UnknownMedium => c"refused: a medium is neither cpu nor disk",
         }
     }
 

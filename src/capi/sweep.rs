@@ -111,7 +111,8 @@ pub unsafe extern "C" fn kv_events_sweep_removed(
         }
         match (names, media) {
             (Some(names), Some(media)) => Code::of(publisher.names_call(names, media, MediaSet::EMPTY, Ascii::new())),
-            (_, media) => refuse(publisher, Code::InvalidArgument, media.map_or(1, MediaSet::len) as u8),
+            (_, None) => refuse(publisher, Code::UnknownMedium, 1),
+            (None, Some(media)) => refuse(publisher, Code::InvalidArgument, media.len() as u8),
         }
     })
 }

@@ -139,8 +139,8 @@ impl Config {
         /// fills and then kept; more where tenant, group and key of a call together take more than 230 bytes (see
         /// [`memory_bound`](Self::memory_bound)).
         queue_capacity: usize;
-        /// `kv_events_eviction_burst`: calls evicted at once when the queue is full, default 1, at least 1, no more than
-        /// the capacity. [`recommended_eviction_burst`] makes overload gentler on callers.
+        /// `kv_events_eviction_burst`: calls evicted at once when the queue is full, default 1, at least 1; more than
+        /// the capacity counts as the capacity. [`recommended_eviction_burst`] makes overload gentler on callers.
         eviction_burst: usize;
         /// `kv_events_wait_strategy`: what the sender does when there is nothing to send.
         wait_strategy: WaitStrategy;

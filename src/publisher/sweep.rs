@@ -14,7 +14,7 @@ use crate::sync::Flag;
 ///
 /// Threads that share the shards out between them share the sweep by reference, and one finishes it when all are done.
 ///
-/// A sweep that is dropped unfinished sends no `cleared`. Two sweeps of one tenant do not know of each other.
+/// A sweep that is dropped unfinished sends no `cleared`, and says nothing about it: the removals have told all. Two sweeps of one tenant do not know of each other.
 #[derive(Debug)]
 #[must_use = "a sweep that is dropped sends no `cleared`; call `finish`"]
 pub struct Sweep<'p> {

@@ -139,6 +139,9 @@ pub(super) fn check_endpoint(endpoint: &str) -> Result<(), &'static str> {
     if endpoint.contains('\0') {
         return Err("contains a NUL byte");
     }
+    if endpoint.trim() != endpoint {
+        return Err("has white space around it");
+    }
     let Some((scheme, address)) = endpoint.split_once("://") else {
         return Err("names no transport: write it like tcp://127.0.0.1:5557");
     };

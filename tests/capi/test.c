@@ -173,9 +173,9 @@ static void refusals(const kv_events_publisher_t *publisher) {
   kv_events_object_t it = object("t", "key", "g"), bad = it;
   const uint64_t before = status_of(publisher).refused_events;
   CHECK(kv_events_committed(publisher, NULL, KV_EVENTS_CPU) == KV_EVENTS_INVALID_ARGUMENT);
-  CHECK(kv_events_committed(publisher, &it, BOTH + 1) == KV_EVENTS_INVALID_ARGUMENT);
-  CHECK(kv_events_changed(publisher, &it, 256, KV_EVENTS_CPU) == KV_EVENTS_INVALID_ARGUMENT);
-  CHECK(kv_events_removed(publisher, &it, UINT32_MAX) == KV_EVENTS_INVALID_ARGUMENT);
+  CHECK(kv_events_committed(publisher, &it, BOTH + 1) == KV_EVENTS_UNKNOWN_MEDIUM);
+  CHECK(kv_events_changed(publisher, &it, 256, KV_EVENTS_CPU) == KV_EVENTS_UNKNOWN_MEDIUM);
+  CHECK(kv_events_removed(publisher, &it, UINT32_MAX) == KV_EVENTS_UNKNOWN_MEDIUM);
   CHECK(status_of(publisher).refused_events == before + 4);
   bad.key.data = NULL;
   CHECK(kv_events_committed(publisher, &bad, KV_EVENTS_CPU) == KV_EVENTS_INVALID_ARGUMENT);
@@ -324,7 +324,7 @@ static void sweeps(const kv_events_publisher_t *publisher) {
   // What cannot be told is gone all the same.
   CHECK(kv_events_sweep_begin(publisher, tenant, &sweep) == KV_EVENTS_OK);
   CHECK(kv_events_sweep_removed(sweep, &bad, KV_EVENTS_CPU) == KV_EVENTS_NOT_UTF8);
-  CHECK(kv_events_sweep_removed(sweep, &it, 4) == KV_EVENTS_INVALID_ARGUMENT);
+  CHECK(kv_events_sweep_removed(sweep, &it, 4) == KV_EVENTS_UNKNOWN_MEDIUM);
   expect_event("cleared", "-", "t", "", 0, "");
   CHECK(kv_events_sweep_finish(&sweep) == KV_EVENTS_OK);
 }
@@ -437,7 +437,7 @@ static void codes(void) {
   for (int32_t code = KV_EVENTS_FORKED; code <= KV_EVENTS_SWEEP_INTERRUPTED; code++) {
     CHECK(strstr(kv_events_code_text(code), "not a code") == NULL);
   }
-  CHECK(strstr(kv_events_code_text(6), "not a code") != NULL && strstr(kv_events_code_text(-12), "not a code") != NULL);
+  CHECK(strstr(kv_events_code_text(6), "not a code") != NULL && strstr(kv_events_code_text(-13), "not a code") != NULL);
 }
 
 int main(int argc, char **argv) {

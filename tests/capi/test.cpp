@@ -129,8 +129,8 @@ void Calls(const KvEventPublisher& publisher) {
   CHECK(publisher.PublishStored(nul, "cpu", "t") == KV_EVENTS_OK);
 
   const uint64_t refused = publisher.GetStats().refused_events;
-  CHECK(publisher.PublishStored("key", "tape", "t") == KV_EVENTS_INVALID_ARGUMENT);
-  CHECK(publisher.PublishCommitted("key", {"cpu", "DISK"}) == KV_EVENTS_INVALID_ARGUMENT);
+  CHECK(publisher.PublishStored("key", "tape", "t") == KV_EVENTS_UNKNOWN_MEDIUM);
+  CHECK(publisher.PublishCommitted("key", {"cpu", "DISK"}) == KV_EVENTS_UNKNOWN_MEDIUM);
   CHECK(publisher.PublishCommitted("\xc3", both) == KV_EVENTS_NOT_UTF8);
   CHECK(publisher.PublishCommitted(std::string(20000, 'k'), both) == KV_EVENTS_TOO_LARGE);
   CHECK(publisher.GetStats().refused_events == refused + 6);
