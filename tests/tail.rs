@@ -256,7 +256,7 @@ fn columns_are_plain_when_no_terminal_reads_them() {
         "removed   GPU      1 block b969ffffffffffff",
         "3 messages, 4 events in ",
         "3 stored, 1 removed, 0 cleared, 0 bad",
-        "1 gaps, 5 missed (62.50 %), 0 duplicates, 1 restarts, 0 malformed",
+        "1 gaps, 5 numbers missed (5 events evicted, 55.56 % of all), 0 duplicates, 1 restarts, 0 malformed",
     ] {
         assert!(text.contains(part), "{part:?} in:\n{text}");
     }

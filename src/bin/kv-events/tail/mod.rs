@@ -38,10 +38,12 @@ pub struct Args {
     /// both are in s.
     #[arg(long)]
     json: bool,
-    /// Figures on one screen instead of events: rates, loss, lag, media, tenants; q or Ctrl-C leaves.
+    /// Figures on one screen instead of events: rates, losses, lag, media, tenants; q or Ctrl-C leaves.
     ///
     /// Rates, and the median and worst lag, are those of the last second. Lag is this machine's clock minus a message's
     /// timestamp, so it also shows how far apart two machines' clocks are; `-` where the timestamp is no time of day.
+    /// MISSED counts numbers, each of which is a message or an event. EVICTED% is the share of a master's events that it lost
+    /// before it sent them, of those and the ones received; `-` where events have no ids, which would tell (engines).
     /// Without a terminal (a pipe, a file, TERM=dumb): one line per source and second.
     #[arg(long, conflicts_with_all = ["json", "duplicates"])]
     top: bool,

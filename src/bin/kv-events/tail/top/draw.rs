@@ -64,10 +64,10 @@ const FLOW: [Column<SourceView>; 7] = [
 ];
 
 const LOSS: [Column<SourceView>; 8] = [
-    column("MESSAGES", 8, |source| figures::count(source.messages)),
+    column("MSGS", 5, |source| figures::count(source.messages)),
     bad!("GAPS", 5, gaps),
     bad!("MISSED", 6, missed),
-    column("LOSS", 5, |source| figures::percent(source.loss)),
+    column("EVICTED%", 8, |source| source.evicted_events.map_or_else(|| "-".to_owned(), figures::percent)),
     bad!("RESTARTS", 8, restarts),
     column("DUPL.", 5, |source| figures::count(source.duplicates)),
     bad!("MALFORMED", 9, malformed),
