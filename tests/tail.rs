@@ -290,7 +290,7 @@ fn who_does_not_answer_or_says_nothing_is_told_beside_the_events() {
         let endpoint = format!("ipc://{}", path.display());
         let mut tail = Tail::start(&[&endpoint], args);
         let mut said = BufReader::new(tail.child.stderr.take().unwrap()).lines().map(Result::unwrap);
-        assert_eq!(said.next().unwrap(), format!("tail: nobody answers at {endpoint} yet; still trying"));
+        assert_eq!(said.next().unwrap(), format!("tail: there is no {} yet; still trying", path.display()));
         let publisher = Publisher::bound_to(&endpoint, 0);
         assert_eq!(said.next().unwrap(), format!("tail: connected to {endpoint}; nothing was said yet"));
         drop(publisher);
