@@ -143,6 +143,21 @@ fn no_size_is_too_small() {
 }
 
 #[test]
+fn sources_without_room_are_counted_in_place_of_the_last_row() {
+    let mut view = example();
+    view.sources.push(source("ipc:///run/third", State::Away));
+    for (height, counted) in [(24, 0), (13, 2), (10, 2), (9, 2), (8, 2), (5, 1)] {
+        let shown = picture(&view, 80, height);
+        assert_eq!(shown.iter().filter(|line| line.contains(" more")).count(), counted, "{height}: {shown:?}");
+    }
+    let shown = picture(&view, 80, 12);
+    assert!(shown[3].starts_with("tcp://127.0.0.1:5557") && shown[4] == "… 2 more", "{shown:?}");
+    view.sources.pop();
+    let shown = picture(&view, 80, 4);
+    assert_eq!(shown[3], "… 2 more", "{shown:?}");
+}
+
+#[test]
 fn colours_are_used_where_they_are_wanted_only() {
     for has_colour in [true, false] {
         let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
