@@ -307,6 +307,19 @@ fn who_does_not_answer_or_says_nothing_is_told_beside_the_events() {
 }
 
 #[test]
+fn the_topic_that_nothing_was_said_under_is_named() {
+    let publisher = Publisher::new();
+    let mut tail = Tail::listen(&[&publisher], &["--topic", "kv-events"]);
+    publisher.send_to(b"other", 1, &master(1000, 1, &["a"]));
+    let mut said = BufReader::new(tail.child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let expected =
+        format!("tail: connected to {}; nothing was said yet under the topic \"kv-events\"", publisher.endpoint);
+    assert!(said.any(|line| line == expected));
+    tail.signal(libc::SIGINT);
+    assert!(tail.child.wait().unwrap().success());
+}
+
+#[test]
 fn bad_endpoints_are_named() {
     for endpoint in ["127.0.0.1:5557", "tcp://127.0.0.1:99999", "inproc://x"] {
         let (rest, complaints, status) = Tail::start(&[endpoint], &[]).end();

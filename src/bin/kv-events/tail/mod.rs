@@ -154,7 +154,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let is_screen = is_terminal && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
         top::watch(&mut subscriber, &mut tallies, is_screen.then_some(has_colour))
     } else {
-        let presence = Presence::new(&args.endpoints, subscriber.status_handle(), Instant::now());
+        let presence = Presence::new(&args.endpoints, &args.topic, subscriber.status_handle(), Instant::now());
         watch(&mut subscriber, show.as_mut(), &mut tallies, presence)
     };
     let (written, failed) = match ended {

@@ -32,6 +32,8 @@ enum Standing {
 pub struct Presence {
     status: StatusHandle,
     endpoints: Vec<Endpoint>,
+    /// What was listened for, if not all.
+    under: String,
     next: Instant,
 }
 
@@ -46,8 +48,10 @@ struct Endpoint {
 }
 
 impl Presence {
-    pub fn new(names: &[String], status: StatusHandle, now: Instant) -> Self {
-        Presence { status, endpoints: names.iter().map(|name| Endpoint::new(name, now)).collect(), next: now + TICK }
+    pub fn new(names: &[String], topic: &str, status: StatusHandle, now: Instant) -> Self {
+        let under = if topic.is_empty() { String::new() } else { format!(" under the topic {topic:?}") };
+        let endpoints = names.iter().map(|name| Endpoint::new(name, now)).collect();
+        Presence { status, endpoints, under, next: now + TICK }
     }
 
     /// How long it may be until the next look.
@@ -70,7 +74,8 @@ impl Presence {
                     standing = if source.received > 0 { Standing::Heard } else { Standing::Waiting };
                 }
             }
-            endpoint.look(standing, now)
+            let text = endpoint.look(standing, now)?;
+            Some(if standing == Standing::Waiting { text + &self.under } else { text })
         };
         self.endpoints.iter_mut().filter_map(look).collect()
     }
