@@ -83,7 +83,19 @@ const EXAMPLES: &str = r#"Examples:
   --kv-events-config '{"publisher": "zmq", "endpoint": "tcp://*:5557", "topic": "kv-events"}':
       kv-events tail --source engine --topic kv-events tcp://127.0.0.1:5557
 
-  With data parallelism each rank has a port of its own, one after the other: name them all."#;
+  With data parallelism each rank has a port of its own, one after the other: name them all.
+
+Lines of --json, by their field `line`. All have `source`, the endpoint, and `topic` if it is not the one of --topic:
+  started     sequence: the first number seen; missed: numbers before it, null if unknown
+  event       sequence, timestamp, data_parallel_rank; event: its type and fields, or {"error": CLASS} if it is bad
+  gap         from, to: the numbers missing; missed: how many; cause: evicted (lost before they were sent, each an event),
+              lost (on the way) or unknown
+  restarted   previous: the last number of the publisher's life before; sequence: the first seen of the new one
+  duplicate   sequence
+  malformed   reason; sequence, if it could be read
+  summary     one per source, at the end: messages, events, stored, removed, cleared, errors (bad events), malformed, gaps,
+              missed (numbers in gaps), duplicates, restarts, first_sequence, last_sequence, seconds
+Messages without events (heartbeats) have no line; they count as messages."#;
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Kind {
