@@ -80,6 +80,17 @@ fn what_is_wrong_is_told_with_its_file_and_line() {
 }
 
 #[test]
+fn a_bad_event_in_a_good_batch_is_told_with_its_place() {
+    // A timestamp, and two events: `["AllBlocksCleared"]` and an empty list.
+    let output = decode(&[], b"920190\n92019291b0416c6c426c6f636b73436c656172656490\n");
+    let expected = r#"{"timestamp":1,"data_parallel_rank":null,"events":[{"type":"cleared"},{"error":"missing_tag"}]}"#;
+    assert_eq!(lines(&output)[1], expected);
+    let told = String::from_utf8(output.stderr).expect("UTF-8");
+    let expected = "kv-events: the standard input, line 2: event 1 (from 0) cannot be decoded: missing_tag: ";
+    assert!(told.starts_with(expected) && told.lines().count() == 1, "{told}");
+}
+
+#[test]
 fn files_and_files_that_are_not_there() {
     let vectors = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/vectors.json");
     let output = lines(&decode(&[vectors], b""));

@@ -256,7 +256,7 @@ fn columns_are_plain_when_no_terminal_reads_them() {
         "removed   GPU      1 block b969ffffffffffff",
         "3 messages, 4 events in ",
         "3 stored, 1 removed, 0 cleared, 0 bad",
-        "1 gaps, 5 missed (62.50 %), 0 duplicates, 1 restarts, 0 malformed",
+        "1 gaps, 5 numbers missed (5 events evicted, 55.56 % of all), 0 duplicates, 1 restarts, 0 malformed",
     ] {
         assert!(text.contains(part), "{part:?} in:\n{text}");
     }
@@ -290,7 +290,7 @@ fn who_does_not_answer_or_says_nothing_is_told_beside_the_events() {
         let endpoint = format!("ipc://{}", path.display());
         let mut tail = Tail::start(&[&endpoint], args);
         let mut said = BufReader::new(tail.child.stderr.take().unwrap()).lines().map(Result::unwrap);
-        assert_eq!(said.next().unwrap(), format!("tail: nobody answers at {endpoint} yet; still trying"));
+        assert_eq!(said.next().unwrap(), format!("tail: there is no {} yet; still trying", path.display()));
         let publisher = Publisher::bound_to(&endpoint, 0);
         assert_eq!(said.next().unwrap(), format!("tail: connected to {endpoint}; nothing was said yet"));
         drop(publisher);
@@ -304,6 +304,19 @@ fn who_does_not_answer_or_says_nothing_is_told_beside_the_events() {
         assert!(tail.child.wait().unwrap().success());
         let _ = std::fs::remove_file(path);
     }
+}
+
+#[test]
+fn the_topic_that_nothing_was_said_under_is_named() {
+    let publisher = Publisher::new();
+    let mut tail = Tail::listen(&[&publisher], &["--topic", "kv-events"]);
+    publisher.send_to(b"other", 1, &master(1000, 1, &["a"]));
+    let mut said = BufReader::new(tail.child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let expected =
+        format!("tail: connected to {}; nothing was said yet under the topic \"kv-events\"", publisher.endpoint);
+    assert!(said.any(|line| line == expected));
+    tail.signal(libc::SIGINT);
+    assert!(tail.child.wait().unwrap().success());
 }
 
 #[test]

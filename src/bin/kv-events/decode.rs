@@ -15,7 +15,7 @@ use crate::json;
 /// Decode captured payloads: one payload in hex a line, one line of JSON for each.
 ///
 /// An empty line is an empty payload. What cannot be decoded gives `{"error": CLASS}`, and the standard error tells the
-/// file, the line and what is wrong with it; on it goes, and the exit status is 0 unless the input cannot be read.
+/// file, the line, the event if it is one of many, and what is wrong with it; on it goes, and the exit status is 0 unless the input cannot be read.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct Args {
@@ -62,7 +62,13 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let complain = |fault: &dyn Display| _ = writeln!(io::stderr(), "kv-events: {name}, line {number}: {fault}");
         let written = match hex::decode_to_slice(hex, &mut payload) {
             Ok(()) if args.event => write_line(&mut output, Event::parse(&payload), complain),
-            Ok(()) => write_line(&mut output, Batch::parse(&payload), complain),
+            Ok(()) => {
+                let batch = Batch::parse(&payload);
+                if let Ok(batch) = &batch {
+                    tell_bad_events(batch, complain);
+                }
+                write_line(&mut output, batch, complain)
+            }
             Err(error) => {
                 complain(&format_args!("not hex: {error}"));
                 output.write_all(b"{\"error\":\"invalid_hex\"}\n")
@@ -81,6 +87,15 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     flushed.context("cannot write")?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Names the events of a good batch that are bad, by their place in the list.
+fn tell_bad_events(batch: &Batch<'_>, complain: impl Fn(&dyn Display)) {
+    for (index, event) in batch.events().enumerate() {
+        if let Err(error) = event {
+            complain(&format_args!("event {index} (from 0) cannot be decoded: {error}"));
+        }
+    }
 }
 
 fn write_line<T: Serialize, E: Serialize + Display>(

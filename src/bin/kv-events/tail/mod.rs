@@ -38,10 +38,12 @@ pub struct Args {
     /// both are in s.
     #[arg(long)]
     json: bool,
-    /// Figures on one screen instead of events: rates, loss, lag, media, tenants; q or Ctrl-C leaves.
+    /// Figures on one screen instead of events: rates, losses, lag, media, tenants; q or Ctrl-C leaves.
     ///
     /// Rates, and the median and worst lag, are those of the last second. Lag is this machine's clock minus a message's
     /// timestamp, so it also shows how far apart two machines' clocks are; `-` where the timestamp is no time of day.
+    /// MISSED counts numbers, each of which is a message or an event. EVICTED% is the share of a master's events that it lost
+    /// before it sent them, of those and the ones received; `-` where events have no ids, which would tell (engines).
     /// Without a terminal (a pipe, a file, TERM=dumb): one line per source and second.
     #[arg(long, conflicts_with_all = ["json", "duplicates"])]
     top: bool,
@@ -81,7 +83,19 @@ const EXAMPLES: &str = r#"Examples:
   --kv-events-config '{"publisher": "zmq", "endpoint": "tcp://*:5557", "topic": "kv-events"}':
       kv-events tail --source engine --topic kv-events tcp://127.0.0.1:5557
 
-  With data parallelism each rank has a port of its own, one after the other: name them all."#;
+  With data parallelism each rank has a port of its own, one after the other: name them all.
+
+Lines of --json, by their field `line`. All have `source`, the endpoint, and `topic` if it is not the one of --topic:
+  started     sequence: the first number seen; missed: numbers before it, null if unknown
+  event       sequence, timestamp, data_parallel_rank; event: its type and fields, or {"error": CLASS} if it is bad
+  gap         from, to: the numbers missing; missed: how many; cause: evicted (lost before they were sent, each an event),
+              lost (on the way) or unknown
+  restarted   previous: the last number of the publisher's life before; sequence: the first seen of the new one
+  duplicate   sequence
+  malformed   reason; sequence, if it could be read
+  summary     one per source, at the end: messages, events, stored, removed, cleared, errors (bad events), malformed, gaps,
+              missed (numbers in gaps), duplicates, restarts, first_sequence, last_sequence, seconds
+Messages without events (heartbeats) have no line; they count as messages."#;
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Kind {
@@ -152,7 +166,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let is_screen = is_terminal && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
         top::watch(&mut subscriber, &mut tallies, is_screen.then_some(has_colour))
     } else {
-        let presence = Presence::new(&args.endpoints, subscriber.status_handle(), Instant::now());
+        let presence = Presence::new(&args.endpoints, &args.topic, subscriber.status_handle(), Instant::now());
         watch(&mut subscriber, show.as_mut(), &mut tallies, presence)
     };
     let (written, failed) = match ended {

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use kv_events::decode::{Event, EventError};
 use kv_events::subscriber::{Delivery, Message};
-use kv_events::tracker::Verdict;
+use kv_events::tracker::{GapCause, Verdict};
 use serde::Serialize;
 
 /// One source's figures. Duplicates count as such and in nothing else.
@@ -28,6 +28,15 @@ pub struct Tally {
     pub gaps: u64,
     /// Numbers in all gaps; what was missed before the start is told there.
     pub missed: u64,
+    /// Those of them that the publisher is known to have evicted: each is one event.
+    #[serde(skip)]
+    pub evicted: u64,
+    /// Those that got lost on the way: each is a message or an event, and nothing tells which.
+    #[serde(skip)]
+    pub lost: u64,
+    /// Whether events have ids, as a master's have: then a number is not always a message.
+    #[serde(skip)]
+    has_ids: bool,
     pub duplicates: u64,
     pub restarts: u64,
     pub first_sequence: Option<u64>,
@@ -45,9 +54,15 @@ impl Tally {
     pub fn notice(&mut self, sequence: u64, verdict: Verdict) {
         self.repeated = (verdict == Verdict::Duplicate).then_some(sequence);
         match verdict {
-            Verdict::Gap { .. } => {
+            Verdict::Gap { cause, .. } => {
                 self.gaps += 1;
-                self.missed = self.missed.saturating_add(verdict.gap_size());
+                let size = verdict.gap_size();
+                self.missed = self.missed.saturating_add(size);
+                match cause {
+                    GapCause::Evicted => self.evicted = self.evicted.saturating_add(size),
+                    GapCause::Lost => self.lost = self.lost.saturating_add(size),
+                    GapCause::Unknown => {}
+                }
             }
             Verdict::Duplicate => self.duplicates += 1,
             Verdict::Restarted { .. } => self.restarts += 1,
@@ -72,6 +87,7 @@ impl Tally {
 
     pub fn event(&mut self, event: &Result<Event<'_>, EventError>) {
         self.events += 1;
+        self.has_ids |= event.as_ref().is_ok_and(|event| event.event_id().is_some());
         match event {
             Ok(Event::Stored(_)) => self.stored += 1,
             Ok(Event::Removed(_)) => self.removed += 1,
@@ -89,10 +105,28 @@ impl Tally {
         self.seconds = self.begun.get_or_insert_with(Instant::now).elapsed().as_secs_f64();
     }
 
-    /// Share of the numbers that were missed.
-    pub fn loss(&self) -> f64 {
-        let all = self.messages.saturating_add(self.missed);
-        if all == 0 { 0.0 } else { self.missed as f64 / all as f64 }
+    /// Share of the events that the publisher evicted, of those and the ones received. None where events have no ids, which
+    /// would tell of it.
+    pub fn evicted_events(&self) -> Option<f64> {
+        self.has_ids.then(|| share(self.evicted, self.events))
+    }
+
+    /// Share of the messages that were missed, where it is known: where events have no ids every number is a message.
+    pub fn missed_messages(&self) -> Option<f64> {
+        (!self.has_ids && self.events > 0).then(|| share(self.missed, self.messages))
+    }
+
+    /// Numbers missed for reasons that nothing tells.
+    pub fn unexplained(&self) -> u64 {
+        self.missed - self.evicted.saturating_add(self.lost).min(self.missed)
+    }
+}
+
+/// How much of both together was missed.
+fn share(missed: u64, received: u64) -> f64 {
+    match missed.saturating_add(received) {
+        0 => 0.0,
+        all => missed as f64 / all as f64,
     }
 }
 
@@ -186,5 +220,43 @@ impl std::ops::Index<usize> for Tallies {
 
     fn index(&self, place: usize) -> &Tally {
         &self.sources[place]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn see(tally: &mut Tally, events: u64, event: &Value) {
+        let bytes = rmp_serde::to_vec(event).unwrap();
+        (0..events).for_each(|_| tally.event(&Event::parse(&bytes)));
+    }
+
+    fn miss(tally: &mut Tally, numbers: u64, cause: GapCause) {
+        tally.notice(numbers + 1, Verdict::Gap { from: 1, to: numbers, cause });
+    }
+
+    #[test]
+    fn what_a_master_evicted_is_a_share_of_its_events_and_nothing_else_is() {
+        let mut tally = Tally::default();
+        (1..=3).for_each(|number| tally.message(number, false));
+        see(&mut tally, 80, &json!({"event_type": "cleared", "event_id": 1}));
+        miss(&mut tally, 20, GapCause::Evicted);
+        miss(&mut tally, 7, GapCause::Lost);
+        miss(&mut tally, 5, GapCause::Unknown);
+        assert_eq!((tally.evicted_events(), tally.missed_messages()), (Some(0.2), None));
+        assert_eq!((tally.missed, tally.evicted, tally.lost, tally.unexplained()), (32, 20, 7, 5));
+    }
+
+    #[test]
+    fn what_was_missed_of_an_engine_is_a_share_of_its_messages() {
+        let mut tally = Tally::default();
+        assert_eq!((tally.evicted_events(), tally.missed_messages()), (None, None));
+        tally.message(4, false);
+        see(&mut tally, 80, &json!(["AllBlocksCleared"]));
+        miss(&mut tally, 3, GapCause::Unknown);
+        assert_eq!((tally.evicted_events(), tally.missed_messages()), (None, Some(0.75)));
     }
 }

@@ -167,16 +167,35 @@ impl<W: Write> Show for Text<W> {
         if let (Some(first), Some(last)) = (tally.first_sequence, tally.last_sequence) {
             writeln!(self.output, "  numbers {first} to {last}")?;
         }
-        let loss = 100.0 * tally.loss();
+        let why = why(tally);
         writeln!(
             self.output,
-            "  {gaps} gaps, {missed} missed ({loss:.2} %), {duplicates} duplicates, {restarts} restarts, {malformed} malformed"
+            "  {gaps} gaps, {missed} numbers missed{why}, {duplicates} duplicates, {restarts} restarts, {malformed} malformed"
         )
     }
 
     fn flush(&mut self) -> io::Result<()> {
         self.output.flush()
     }
+}
+
+/// Why numbers were missed, and how much that is where it can be known.
+fn why(tally: &Tally) -> String {
+    let unexplained = tally.unexplained();
+    let mut parts = Vec::new();
+    if tally.evicted > 0 {
+        let share = tally.evicted_events().map_or_else(String::new, |share| format!(", {:.2} % of all", 100.0 * share));
+        parts.push(format!("{} events evicted{share}", tally.evicted));
+    }
+    if tally.lost > 0 {
+        parts.push(format!("{} lost on the way", tally.lost));
+    }
+    match tally.missed_messages() {
+        Some(share) if tally.missed > 0 => parts.push(format!("{:.2} % of the messages", 100.0 * share)),
+        _ if unexplained > 0 => parts.push(format!("{unexplained} of unknown cause")),
+        _ => {}
+    }
+    if parts.is_empty() { String::new() } else { format!(" ({})", parts.join("; ")) }
 }
 
 /// What an event is about: an object, or blocks.

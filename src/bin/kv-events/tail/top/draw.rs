@@ -64,10 +64,10 @@ const FLOW: [Column<SourceView>; 7] = [
 ];
 
 const LOSS: [Column<SourceView>; 8] = [
-    column("MESSAGES", 8, |source| figures::count(source.messages)),
+    column("MSGS", 5, |source| figures::count(source.messages)),
     bad!("GAPS", 5, gaps),
     bad!("MISSED", 6, missed),
-    column("LOSS", 5, |source| figures::percent(source.loss)),
+    column("EVICTED%", 8, |source| source.evicted_events.map_or_else(|| "-".to_owned(), figures::percent)),
     bad!("RESTARTS", 8, restarts),
     column("DUPL.", 5, |source| figures::count(source.duplicates)),
     bad!("MALFORMED", 9, malformed),
@@ -107,13 +107,14 @@ pub fn draw(frame: &mut Frame<'_>, view: &View, has_colour: bool) {
     pen.shares(Rect { y, height: area.height.saturating_sub(y), ..area }.intersection(area), view);
 }
 
-/// How high each of so many tables of the sources may be, heading included.
+/// How high each of so many tables of the sources may be, heading included: there is room for one source at least, and for
+/// how many more there are.
 fn table_height(view: &View, tables: u16, height: u16) -> u16 {
     let lines = |things: usize| u16::try_from(things).unwrap_or(u16::MAX).saturating_add(1);
     let shares = lines(view.media.len().max(view.tenants.len())).min(LEAST_SHARES);
     // A title, and an empty line before each table and the shares.
     let taken = 2 + tables + shares;
-    lines(view.sources.len()).min((height.saturating_sub(taken) / tables).max(2))
+    lines(view.sources.len()).min((height.saturating_sub(taken) / tables).max(3))
 }
 
 /// What the columns leave of the width for the name.
@@ -190,7 +191,7 @@ impl Pen<'_, '_> {
         }
         let width = name_width(columns, area.width);
         let room = usize::from(area.height.saturating_sub(1));
-        let shown = if things.len() > room { room.saturating_sub(1).max(1) } else { things.len() };
+        let shown = if things.len() > room { room.saturating_sub(1) } else { things.len() };
         let head = std::iter::once(Cell::from(fit(heading, width)))
             .chain(columns.iter().map(|column| Cell::from(right(column.title.to_owned()))));
         let mut rows: Vec<_> = things[..shown]

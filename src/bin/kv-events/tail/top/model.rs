@@ -51,8 +51,8 @@ pub struct SourceView {
     pub lag: Option<Lag>,
     pub gaps: u64,
     pub missed: u64,
-    /// Share of all numbers that were missed.
-    pub loss: f64,
+    /// Share of the events that the publisher evicted; none if nothing tells.
+    pub evicted_events: Option<f64>,
     pub restarts: u64,
     pub duplicates: u64,
     pub malformed: u64,
@@ -151,7 +151,7 @@ fn source(tally: &Tally, flow: &mut Flow, is_away: bool, now: Instant) -> Source
         lag: flow.tick_lag(),
         gaps: tally.gaps,
         missed: tally.missed,
-        loss: tally.loss(),
+        evicted_events: tally.evicted_events(),
         restarts: tally.restarts,
         duplicates: tally.duplicates,
         malformed: tally.malformed,

@@ -52,7 +52,7 @@ fn source(name: &str, state: State) -> SourceView {
         lag: None,
         gaps: 0,
         missed: 0,
-        loss: 0.0,
+        evicted_events: None,
         restarts: 0,
         duplicates: 0,
         malformed: 0,
@@ -69,7 +69,7 @@ fn example() -> View {
         lag: Some(Lag { last: 312, window: Some((290, 4_100)) }),
         gaps: 3,
         missed: 1200,
-        loss: 0.0064,
+        evicted_events: Some(0.0064),
         restarts: 1,
         malformed: 2,
         ..source("tcp://127.0.0.1:5557", State::Live)
@@ -105,9 +105,9 @@ SOURCE                       STATE  MSG/S EVENT/S EVENTS     LAG  MEDIAN   WORST
 tcp://127.0.0.1:5557          live   1562    100k  12.0M   0.3ms   0.3ms   4.1ms
 tcp://engine-17.rack-4… silent 75s      0       0      9   61.0s       -       -
 
-SOURCE                MESSAGES  GAPS MISSED  LOSS RESTARTS DUPL. MALFORMED   BAD
-tcp://127.0.0.1:5557      188k     3   1200  0.6%        1     0         2     0
-tcp://engine-17.rack…        7     0      0    0%        0     0         0     0
+SOURCE                 MSGS  GAPS MISSED EVICTED% RESTARTS DUPL. MALFORMED   BAD
+tcp://127.0.0.1:5557   188k     3   1200     0.6%        1     0         2     0
+tcp://engine-17.rack…     7     0      0        -        0     0         0     0
 
 MEDIUM        STORED REMOVED CLEARED   TENANT (2)          EVENT/S EVENTS  SHARE
 cpu             8.0M    4.0M       0   tenant-0              75.0k   9.0M  75.0%
@@ -122,7 +122,7 @@ cpu             8.0M    4.0M       0   tenant-0              75.0k   9.0M  75.0%
 fn a_wide_terminal_has_a_line_for_each_source() {
     let shown = picture(&example(), 160, 10);
     assert!(shown[3].starts_with("tcp://127.0.0.1:5557 ") && shown[3].contains("4.1ms"), "{shown:?}");
-    assert!(shown[3].ends_with("188k     3   1200  0.6%        1     0         2     0"), "{shown:?}");
+    assert!(shown[3].ends_with("188k     3   1200     0.6%        1     0         2     0"), "{shown:?}");
     assert!(shown[6].starts_with("MEDIUM"), "{shown:?}");
 }
 
@@ -140,6 +140,21 @@ fn no_size_is_too_small() {
     let shown = picture(&view, 80, 24).join("\n");
     assert_eq!(shown.matches("… 297 more").count(), 2, "{shown}");
     assert!(shown.contains("tenant-0 ") && shown.contains(" more\n") && shown.contains("MEDIUM"), "{shown}");
+}
+
+#[test]
+fn sources_without_room_are_counted_in_place_of_the_last_row() {
+    let mut view = example();
+    view.sources.push(source("ipc:///run/third", State::Away));
+    for (height, counted) in [(24, 0), (13, 2), (10, 2), (9, 2), (8, 2), (5, 1)] {
+        let shown = picture(&view, 80, height);
+        assert_eq!(shown.iter().filter(|line| line.contains(" more")).count(), counted, "{height}: {shown:?}");
+    }
+    let shown = picture(&view, 80, 12);
+    assert!(shown[3].starts_with("tcp://127.0.0.1:5557") && shown[4] == "… 2 more", "{shown:?}");
+    view.sources.pop();
+    let shown = picture(&view, 80, 4);
+    assert_eq!(shown[3], "… 2 more", "{shown:?}");
 }
 
 #[test]
@@ -196,7 +211,6 @@ fn a_view_says_what_came() {
         lag: Some(Lag { last: 500_000, window: Some((500_000, 500_000)) }),
         gaps: 1,
         missed: 2,
-        loss: 0.5,
         bad_events: 1,
         ..source(r"tcp://a:1 \u{1b}[2J", State::Live)
     };
