@@ -1,7 +1,7 @@
 //! Settings by the masters' flag names. Written out, so that an error names the setting it is about.
 
 use super::Config;
-use serde::de::{Error, MapAccess, Visitor};
+use serde::de::{Error, MapAccess, Unexpected, Visitor};
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
@@ -12,7 +12,8 @@ trait Written: Sized {
     type As: Serialize + for<'de> Deserialize<'de>;
 
     fn write(&self) -> Self::As;
-    fn read(written: Self::As) -> Self;
+    /// What is wrong with it, if it is out of range.
+    fn read(written: Self::As) -> Result<Self, String>;
 }
 
 macro_rules! written_as_it_is {
@@ -24,25 +25,76 @@ macro_rules! written_as_it_is {
                 self.clone()
             }
 
-            fn read(written: $type) -> $type {
-                written
+            fn read(written: $type) -> Result<$type, String> {
+                Ok(written)
             }
         })*
     };
 }
 
-written_as_it_is!(bool, u32, usize, String, super::WaitStrategy);
+written_as_it_is!(bool, String, super::WaitStrategy);
+
+macro_rules! written_as_integers {
+    ($($type:ty),*) => {
+        $(impl Written for $type {
+            type As = Integer;
+
+            fn write(&self) -> Integer {
+                Integer(*self as u64)
+            }
+
+            fn read(Integer(written): Integer) -> Result<$type, String> {
+                written.try_into().map_err(|_| format!("{written} is out of range; it goes to {}", <$type>::MAX))
+            }
+        })*
+    };
+}
+
+written_as_integers!(u32, usize);
 
 /// Durations are whole milliseconds.
 impl Written for Duration {
-    type As = u64;
+    type As = Integer;
 
-    fn write(&self) -> u64 {
-        u64::try_from(self.as_millis()).unwrap_or(u64::MAX)
+    fn write(&self) -> Integer {
+        Integer(u64::try_from(self.as_millis()).unwrap_or(u64::MAX))
     }
 
-    fn read(written: u64) -> Duration {
-        Duration::from_millis(written)
+    fn read(Integer(written): Integer) -> Result<Duration, String> {
+        Ok(Duration::from_millis(written))
+    }
+}
+
+/// An integer that an error calls one, and not by a type's name.
+struct Integer(u64);
+
+impl Serialize for Integer {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Integer {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct AnyInteger;
+
+        impl Visitor<'_> for AnyInteger {
+            type Value = Integer;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an integer that is not negative")
+            }
+
+            fn visit_u64<E: Error>(self, value: u64) -> Result<Integer, E> {
+                Ok(Integer(value))
+            }
+
+            fn visit_i64<E: Error>(self, value: i64) -> Result<Integer, E> {
+                u64::try_from(value).map(Integer).map_err(|_| E::invalid_value(Unexpected::Signed(value), &self))
+            }
+        }
+
+        deserializer.deserialize_u64(AnyInteger)
     }
 }
 
@@ -68,7 +120,7 @@ macro_rules! settings {
             match name {
                 $($name => {
                     let value = map.next_value().map_err(|error: M::Error| naming(name, error))?;
-                    config.$field = Written::read(value);
+                    config.$field = Written::read(value).map_err(|error| naming(name, M::Error::custom(error)))?;
                 })*
                 _ => return Err(M::Error::unknown_field(name, NAMES)),
             }
@@ -156,7 +208,11 @@ mod tests {
             "{wrong}"
         );
         assert_eq!(wrong.matches("line").count(), 1, "{wrong}");
-        assert!(error(r#"{"kv_events_linger": -1}"#).starts_with("kv_events_linger: "));
+        assert!(
+            error(r#"{"kv_events_linger": -1}"#).starts_with("kv_events_linger: invalid value: integer `-1`, expected")
+        );
+        let wide = error(r#"{"kv_events_block_size": 4294967296}"#);
+        assert!(wide.starts_with("kv_events_block_size: 4294967296 is out of range; it goes to 4294967295"), "{wide}");
         assert!(
             error(r#"{"kv_event_linger": 1}"#).starts_with("unknown field `kv_event_linger`, expected one of `enable_")
         );

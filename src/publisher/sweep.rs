@@ -29,7 +29,7 @@ pub struct Sweep<'p> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SweepOutcome {
-    /// Everything was removed; what the `cleared` came to.
+    /// Everything was removed; what the `cleared` came to. After a stop, say, it is refused and not sent.
     Cleared(Outcome),
     /// The tenant held nothing: no `cleared`.
     NothingRemoved,
