@@ -204,7 +204,7 @@ mod tests {
     fn an_error_names_the_setting() {
         let wrong = error(r#"{"kv_events_backend_id": "b", "kv_events_block_size": "many"}"#);
         assert!(
-            wrong.starts_with("kv_events_block_size: invalid type: string \"many\", expected u32 at line 1"),
+            wrong.starts_with("kv_events_block_size: invalid type: string \"many\", expected an integer that is not negative at line 1"),
             "{wrong}"
         );
         assert_eq!(wrong.matches("line").count(), 1, "{wrong}");
