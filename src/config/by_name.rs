@@ -203,10 +203,8 @@ mod tests {
     #[test]
     fn an_error_names_the_setting() {
         let wrong = error(r#"{"kv_events_backend_id": "b", "kv_events_block_size": "many"}"#);
-        assert!(
-            wrong.starts_with("kv_events_block_size: invalid type: string \"many\", expected an integer that is not negative at line 1"),
-            "{wrong}"
-        );
+        let expected = "expected an integer that is not negative at line 1 column 60";
+        assert_eq!(wrong, format!("kv_events_block_size: invalid type: string \"many\", {expected}"));
         assert_eq!(wrong.matches("line").count(), 1, "{wrong}");
         assert!(
             error(r#"{"kv_events_linger": -1}"#).starts_with("kv_events_linger: invalid value: integer `-1`, expected")
