@@ -22,7 +22,7 @@ fn answer(mut stream: TcpStream, publisher: &Publisher) -> std::io::Result<()> {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
-    let endpoint = arguments.next().unwrap_or("tcp://127.0.0.1:5557".into());
+    let endpoint = arguments.next().unwrap_or("tcp://127.0.0.1:0".into());
     let address = arguments.next().unwrap_or("127.0.0.1:9091".into());
     let limit = arguments.next().map_or(Ok(usize::MAX), |limit| limit.parse())?;
     let publisher = Publisher::start(Config::new(endpoint, BACKEND))?;

@@ -135,7 +135,7 @@ fn prefix_takes_longer_topics_and_exact_does_not() {
 #[test]
 fn topics_beyond_the_limit_are_refused_and_told() {
     let publisher = Publisher::new();
-    let mut subscriber = listen(&publisher, &Settings { max_topics: 3, ..Settings::default() });
+    let mut subscriber = listen(&publisher, &Settings { base: Base::MASTER, max_topics: 3, ..Settings::default() });
     // The subscription's own topic is one of the three.
     for topic in ["a", "b", "c", "b"] {
         publisher.send_to(topic.as_bytes(), 1, &engine(1.5, &[]));

@@ -50,7 +50,7 @@ impl Default for TopicFilter {
 pub struct Settings {
     /// Which topics are taken. Default: all.
     pub topic: TopicFilter,
-    /// The number that publishers begin at. Default: [`Base::MASTER`].
+    /// The number that publishers begin at. Default: [`Base::Auto`].
     pub base: Base,
     /// How many messages libzmq holds for each endpoint before it stops reading from the connection; the publisher
     /// then drops what exceeds its own mark, and a gap shows here. 0 is no limit. Default: 10,000.
@@ -70,7 +70,7 @@ impl Default for Settings {
     fn default() -> Self {
         Settings {
             topic: TopicFilter::default(),
-            base: Base::default(),
+            base: Base::Auto,
             receive_hwm: 10_000,
             max_frame_bytes: Some(16 << 20),
             deliver_duplicates: false,
