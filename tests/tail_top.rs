@@ -46,8 +46,10 @@ fn figures_stand_on_the_screen_and_q_gives_the_terminal_back() {
     assert!(pty.is_raw());
 
     first.send(1, &master(now_ms(), 1, &["a", "b"]));
-    first.send(5, &master(now_ms(), 3, &["c"]));
-    first.send(5, &master(now_ms(), 3, &["c"]));
+    // The same to the millisecond, or it would be a restart.
+    let repeated = master(now_ms(), 3, &["c"]);
+    first.send(5, &repeated);
+    first.send(5, &repeated);
     first.send_frames(&[b"only one"]);
     second.send(0, &engine(12.5, &[7, 8, 9]));
     let screen = pty.until(|screen| {

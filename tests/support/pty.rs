@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Generous: only ever reached by a test that fails.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -50,8 +50,10 @@ impl Pty {
 
     /// Waits until the screen is as wanted, and returns it.
     pub fn until(&mut self, wanted: impl Fn(&vt100::Screen) -> bool) -> String {
+        // Also of a program that writes all the time.
+        let until = Instant::now() + PATIENCE;
         while !wanted(self.parser.screen()) {
-            match self.output.recv_timeout(PATIENCE) {
+            match self.output.recv_timeout(until.saturating_duration_since(Instant::now())) {
                 Ok(bytes) => {
                     self.parser.process(&bytes);
                     self.written.extend(bytes);
