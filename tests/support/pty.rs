@@ -50,9 +50,14 @@ impl Pty {
 
     /// Waits until the screen is as wanted, and returns it.
     pub fn until(&mut self, wanted: impl Fn(&vt100::Screen) -> bool) -> String {
+        self.read_until(|pty| wanted(pty.parser.screen()));
+        self.parser.screen().contents()
+    }
+
+    fn read_until(&mut self, done: impl Fn(&Pty) -> bool) {
         // Also of a program that writes all the time.
         let until = Instant::now() + PATIENCE;
-        while !wanted(self.parser.screen()) {
+        while !done(self) {
             match self.output.recv_timeout(until.saturating_duration_since(Instant::now())) {
                 Ok(bytes) => {
                     self.parser.process(&bytes);
@@ -61,7 +66,6 @@ impl Pty {
                 Err(_) => panic!("the screen does not become as wanted:\n{}", self.parser.screen().contents()),
             }
         }
-        self.parser.screen().contents()
     }
 
     /// Waits until all these parts stand on the screen.
@@ -92,13 +96,19 @@ impl Pty {
         !tcgetattr(&self.slave).unwrap().local_flags.intersects(cooked)
     }
 
-    /// Waits for the end of the program, and until this part stands on the screen, which must then be as before the program:
-    /// its own, with a cursor, and the line discipline that it had. Returns the screen.
+    /// Waits for the end of the program. This part must then stand on the screen, which must be as before the program: its
+    /// own, with a cursor, and the line discipline that it had. Returns the screen.
     pub fn end(mut self, part: &str) -> (String, ExitStatus) {
+        /// A window's title, which no program here sets.
+        const MARK: &[u8] = b"\x1b]0;all was read\x07";
         let status = self.child.wait().unwrap();
         assert_eq!(tcgetattr(&self.slave).unwrap(), self.before, "the line discipline is what it was");
-        let contents = self
-            .until(|screen| !screen.alternate_screen() && !screen.hide_cursor() && screen.contents().contains(part));
+        // Behind all that the program has written.
+        File::from(self.slave.try_clone().unwrap()).write_all(MARK).unwrap();
+        self.read_until(|pty| pty.written.ends_with(MARK));
+        let screen = self.parser.screen();
+        let contents = screen.contents();
+        assert!(!screen.alternate_screen() && !screen.hide_cursor() && contents.contains(part), "{contents}");
         (contents, status)
     }
 }
