@@ -15,7 +15,8 @@ use crate::json;
 /// Decode captured payloads: one payload in hex a line, one line of JSON for each.
 ///
 /// An empty line is an empty payload. What cannot be decoded gives `{"error": CLASS}`, and the standard error tells the
-/// file, the line, the event if it is one of many, and what is wrong with it; on it goes, and the exit status is 0 unless the input cannot be read.
+/// file, the line, the event if it is one of many, and what is wrong with it; on it goes, and the exit status is 0 unless
+/// the input cannot be read.
 #[derive(clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct Args {
