@@ -76,8 +76,67 @@ pub enum StartError {
     },
     /// The sender thread could not be created.
     Thread(io::Error),
-    /// ZeroMQ would not make or set up a socket (too many open files, say).
+    /// ZeroMQ would not make or set up a socket.
     Socket(io::Error),
+    /// The system has not what a socket takes. Found out before one is made, since ZeroMQ ends the process where it lacks
+    /// any of it. What other threads take at that very moment, and what is missing only later, is not covered: leave
+    /// some room.
+    Resources(Shortage),
+}
+
+/// What the system could not give. It reads on from what it is needed for: "cannot open the socket: 5 more file descriptors
+/// are needed".
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Shortage {
+    /// File descriptors.
+    Descriptors {
+        /// How many are missing.
+        more: usize,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// Threads.
+    Threads {
+        /// How many are missing.
+        more: usize,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// Memory (address space).
+    Memory {
+        /// How much has to be free, bytes.
+        bytes: usize,
+        /// What the system said.
+        cause: io::Error,
+    },
+}
+
+impl fmt::Display for Shortage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Shortage::Descriptors { more: 1, .. } => f.write_str("1 more file descriptor is needed"),
+            Shortage::Descriptors { more, .. } => write!(f, "{more} more file descriptors are needed"),
+            Shortage::Threads { more: 1, .. } => f.write_str("1 more thread is needed"),
+            Shortage::Threads { more, .. } => write!(f, "{more} more threads are needed"),
+            Shortage::Memory { bytes, .. } => write!(f, "{} MiB of memory have to be free", bytes.div_ceil(1 << 20)),
+        }?;
+        f.write_str(match self {
+            Shortage::Descriptors { .. } => "; raise the limit of open files (ulimit -n), or close some",
+            Shortage::Threads { .. } => "; raise the limit of threads (ulimit -u, a cgroup's pids.max), or end some",
+            Shortage::Memory { .. } => "; raise the limit of memory (ulimit -v, -d), or free some",
+        })
+    }
+}
+
+impl error::Error for Shortage {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self {
+            Shortage::Descriptors { cause, .. } | Shortage::Threads { cause, .. } | Shortage::Memory { cause, .. } => {
+                Some(cause)
+            }
+        }
+    }
 }
 
 impl fmt::Display for StartError {
@@ -87,17 +146,26 @@ impl fmt::Display for StartError {
             StartError::Endpoint { endpoint, cause } => write!(f, "endpoint {} {cause}", endpoint.escape_debug()),
             StartError::Thread(error) => write!(f, "the sender thread could not be created: {error}"),
             StartError::Socket(error) => write!(f, "the PUB socket could not be created: {error}"),
+            StartError::Resources(shortage) => write!(f, "cannot open the socket: {shortage}"),
         }
     }
 }
 
+/// What is said already is no source of its own, lest a chain of errors says it twice.
 impl error::Error for StartError {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         match self {
-            StartError::Config(error) => Some(error),
-            StartError::Endpoint { cause, .. } => Some(cause),
-            StartError::Thread(error) | StartError::Socket(error) => Some(error),
+            StartError::Config(error) => error.source(),
+            StartError::Endpoint { cause, .. } => cause.source(),
+            StartError::Thread(error) | StartError::Socket(error) => error.source(),
+            StartError::Resources(shortage) => shortage.source(),
         }
+    }
+}
+
+impl From<Shortage> for StartError {
+    fn from(shortage: Shortage) -> Self {
+        StartError::Resources(shortage)
     }
 }
 

@@ -71,10 +71,17 @@ mod wire;
 pub use config::{
     Config, MAX_BATCH_EVENTS, MAX_EVENT_BYTES, MAX_NAP, MAX_QUEUE_CAPACITY, WaitStrategy, recommended_eviction_burst,
 };
-pub use error::{ConfigError, EndpointError, StartError};
+pub use error::{ConfigError, EndpointError, Shortage, StartError};
 pub use event::{Before, DEFAULT_TENANT, MediaSet, Medium, Object, Outcome, Refusal, Replica, ReplicaKind};
 pub use publisher::{DROP_DEADLINE, Publisher, Sweep, SweepOutcome};
 pub use status::{Status, StopReport};
+
+/// For the tools of this package. Not part of the public interface.
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod tools {
+    pub use crate::os::{Needs, prove};
+}
 
 /// The parts, for this project's own benches, models and tests. Not part of the public interface: anything here may change
 /// at any time.

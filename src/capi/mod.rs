@@ -70,10 +70,12 @@ pub enum Code {
     Forked = -11,
     /// A medium is neither `cpu` nor `disk`. Counted in `refused_events`, as one event.
     UnknownMedium = -12,
+    /// The system lacks descriptors, threads or memory for a socket; the text says which and how many.
+    Resources = -13,
 }
 
 impl Code {
-    const ALL: [Code; 18] = [
+    const ALL: [Code; 19] = [
         Code::Ok,
         Code::Nothing,
         Code::Suppressed,
@@ -92,6 +94,7 @@ impl Code {
         Code::Panicked,
         Code::Forked,
         Code::UnknownMedium,
+        Code::Resources,
     ];
 
     /// The code in words, with a NUL at the end.
@@ -117,6 +120,7 @@ impl Code {
             Code::Panicked => c"the library panicked; please report it",
             Code::Forked => c"refused: this process was forked from the publisher's; start one here",
             Code::UnknownMedium => c"refused: a medium is neither cpu nor disk",
+            Code::Resources => c"the system lacks descriptors, threads or memory for a socket",
         }
     }
 
@@ -140,6 +144,7 @@ impl Code {
             StartError::Config(_) => Code::Config,
             StartError::Endpoint { .. } => Code::Endpoint,
             StartError::Thread(_) | StartError::Socket(_) => Code::System,
+            StartError::Resources(_) => Code::Resources,
         }
     }
 }

@@ -97,6 +97,7 @@ impl Publisher {
         }
         #[cfg(feature = "zmq")]
         {
+            crate::os::prove(crate::os::Needs::publisher(0))?;
             let options = crate::socket::SocketOptions {
                 endpoint: config.bind_endpoint.clone(),
                 send_hwm: i32::try_from(config.send_hwm).unwrap_or(i32::MAX),

@@ -126,7 +126,8 @@ impl fmt::Display for RecvError {
 impl error::Error for RecvError {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         match self {
-            RecvError::System(cause) => Some(cause),
+            // Said already.
+            RecvError::System(cause) => cause.source(),
             RecvError::Empty | RecvError::Stopped => None,
         }
     }
@@ -146,10 +147,12 @@ impl Subscriber {
         if settings.max_topics == 0 {
             return Err(ConnectError::BadSetting { setting: "max_topics", reason: "is at least 1" });
         }
+        let names: Vec<E> = endpoints.into_iter().collect();
+        crate::os::prove(crate::os::Needs::subscriber(names.len()))?;
         let context = zmq::Context::new();
         let status = StatusHandle::new();
         let mut connected: Vec<Endpoint> = Vec::new();
-        for name in endpoints {
+        for name in &names {
             let name = name.as_ref();
             if connected.iter().any(|other| other.name == name) {
                 return Err(ConnectError::Twice { endpoint: name.to_owned() });

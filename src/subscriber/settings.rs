@@ -1,5 +1,6 @@
 //! What a subscriber is told before it connects, and why it may refuse.
 
+use crate::error::Shortage;
 use crate::tracker::Base;
 use std::net::Ipv6Addr;
 use std::{error, fmt, io};
@@ -111,6 +112,9 @@ pub enum ConnectError {
         /// What it said.
         cause: io::Error,
     },
+    /// The system has not what the sockets take. Found out before they are made, since libzmq ends the process where it
+    /// lacks any of it; what other threads take at that very moment is not covered.
+    Resources(Shortage),
 }
 
 impl fmt::Display for ConnectError {
@@ -121,16 +125,25 @@ impl fmt::Display for ConnectError {
             ConnectError::BadEndpoint { endpoint, reason } => write!(f, "endpoint {endpoint:?} {reason}"),
             ConnectError::BadSetting { setting, reason } => write!(f, "{setting} {reason}"),
             ConnectError::System { endpoint, cause } => write!(f, "endpoint {endpoint:?}: {cause}"),
+            ConnectError::Resources(shortage) => write!(f, "cannot open the socket: {shortage}"),
         }
     }
 }
 
+/// What is said already is no source of its own, lest a chain of errors says it twice.
 impl error::Error for ConnectError {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         match self {
-            ConnectError::System { cause, .. } => Some(cause),
+            ConnectError::System { cause, .. } => cause.source(),
+            ConnectError::Resources(shortage) => shortage.source(),
             _ => None,
         }
+    }
+}
+
+impl From<Shortage> for ConnectError {
+    fn from(shortage: Shortage) -> Self {
+        ConnectError::Resources(shortage)
     }
 }
 

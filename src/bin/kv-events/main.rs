@@ -1,5 +1,6 @@
 //! `kv-events`: the tools people run beside a master, a router or an engine.
 
+mod abort;
 mod decode;
 mod json;
 mod replay;
@@ -25,6 +26,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    abort::exit_instead();
     let command = Cli::parse().command;
     // What `tail` would be warned of is what it prints.
     let filter = if matches!(command, Command::Tail(_)) { "error" } else { "warn" };

@@ -15,7 +15,9 @@ pub struct Subscriber {
 }
 
 impl Subscriber {
-    pub fn connect(endpoint: &str) -> zmq::Result<Self> {
+    pub fn connect(endpoint: &str) -> anyhow::Result<Self> {
+        // libzmq ends the process where it cannot have what it takes.
+        kv_events::tools::prove(kv_events::tools::Needs::SOCKET)?;
         let socket = zmq::Context::new().socket(zmq::SUB)?;
         socket.set_rcvhwm(0)?;
         socket.set_linger(0)?;

@@ -1,4 +1,4 @@
-//! What the sender asks of the operating system.
+//! How the sender is scheduled.
 
 /// Tells the scheduler that the calling thread is a batch worker, so that waking it does not preempt the caller that woke
 /// it: a call into an idle publisher costs a tenth of what it does otherwise. Also lets short naps be short.
