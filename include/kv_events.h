@@ -263,6 +263,12 @@ kv_events_code_t kv_events_committed(const struct kv_events_publisher_t *publish
                                      const struct kv_events_object_t *object,
                                      uint32_t media_now);
 
+// The same for an object that a session stored: its `stored` carry `session` as `session_id`. An empty session is none.
+kv_events_code_t kv_events_committed_in_session(const struct kv_events_publisher_t *publisher,
+                                                const struct kv_events_object_t *object,
+                                                struct kv_events_text_t session,
+                                                uint32_t media_now);
+
 // An object's replicas changed (copy, move, offload, promotion, replica clear, eviction, stale handles): `removed` for the
 // media that went, `stored` for those that came, nothing for the rest. `media_before` is what the object was readable on
 // before the mutation: remember it before you touch the metadata, since nobody else does.
@@ -270,6 +276,14 @@ kv_events_code_t kv_events_changed(const struct kv_events_publisher_t *publisher
                                    const struct kv_events_object_t *object,
                                    uint32_t media_before,
                                    uint32_t media_now);
+
+// The same for an object that a session stored: the `stored` carries `session` as `session_id`, if there is one. An empty
+// session is none, and where nothing is stored it is not looked at.
+kv_events_code_t kv_events_changed_in_session(const struct kv_events_publisher_t *publisher,
+                                              const struct kv_events_object_t *object,
+                                              struct kv_events_text_t session,
+                                              uint32_t media_before,
+                                              uint32_t media_now);
 
 // An object was removed, or its old value became unreadable under an Upsert: `removed` for every medium of
 // `media_before`. With one medium it is that one event.

@@ -265,8 +265,8 @@ class KvEventPublisher {
 
   // `stored` for one medium (or, of several, for each).
   Code PublishStored(std::string_view object_key, MediaSet media, std::string_view tenant_id = {},
-                     std::string_view group_id = {}) const noexcept {
-    return PublishCommitted(object_key, media, tenant_id, group_id);
+                     std::string_view group_id = {}, std::string_view session_id = {}) const noexcept {
+    return PublishCommitted(object_key, media, tenant_id, group_id, session_id);
   }
 
   // `removed` for one medium (or, of several, for each).
@@ -280,21 +280,27 @@ class KvEventPublisher {
     return enabled() ? kv_events_cleared(handle_, internal::Text(tenant_id)) : KV_EVENTS_DISABLED;
   }
 
-  // A Put or Upsert was committed: `stored` for every medium the object is readable on now, changed or not.
+  // A Put or Upsert was committed: `stored` for every medium the object is readable on now, changed or not. An object that
+  // a session stored says so with its session_id; empty is none.
   Code PublishCommitted(std::string_view object_key, MediaSet current_media, std::string_view tenant_id = {},
-                        std::string_view group_id = {}) const noexcept {
+                        std::string_view group_id = {}, std::string_view session_id = {}) const noexcept {
     if (!enabled()) return KV_EVENTS_DISABLED;
     const kv_events_object_t object = internal::Object(tenant_id, object_key, group_id);
-    return kv_events_committed(handle_, &object, current_media.bits());
+    if (session_id.empty()) return kv_events_committed(handle_, &object, current_media.bits());
+    return kv_events_committed_in_session(handle_, &object, internal::Text(session_id), current_media.bits());
   }
 
   // The object's replicas changed: `removed` for the media that went, then `stored` for those that came.
-  // `previous_media` has no default: take it before the mutation, nobody else remembers it.
+  // `previous_media` has no default: take it before the mutation, nobody else remembers it. `session_id` is told by what is
+  // stored; empty is none.
   Code SyncObjectState(std::string_view object_key, MediaSet current_media, std::string_view tenant_id,
-                       std::string_view group_id, MediaSet previous_media) const noexcept {
+                       std::string_view group_id, MediaSet previous_media,
+                       std::string_view session_id = {}) const noexcept {
     if (!enabled()) return KV_EVENTS_DISABLED;
     const kv_events_object_t object = internal::Object(tenant_id, object_key, group_id);
-    return kv_events_changed(handle_, &object, previous_media.bits(), current_media.bits());
+    const uint32_t before = previous_media.bits(), now = current_media.bits();
+    if (session_id.empty()) return kv_events_changed(handle_, &object, before, now);
+    return kv_events_changed_in_session(handle_, &object, internal::Text(session_id), before, now);
   }
 
   // The object was removed: `removed` for every medium it was readable on before.

@@ -9,7 +9,7 @@ pub const DEFAULT_TENANT: &str = "default";
 ///
 /// Nothing here is parsed: the key goes to the wire verbatim. An empty `tenant` becomes [`DEFAULT_TENANT`], an empty
 /// `group` becomes nil, and an object with an empty `key` is suppressed (counted, not sent), since no subscriber could
-/// act on it.
+/// act on it. An empty `session` is no session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Object<'a> {
     /// Tenant that owns the object (`tenant_id` on the wire).
@@ -18,19 +18,28 @@ pub struct Object<'a> {
     pub key: &'a str,
     /// The store's group identity (`group_id` on the wire); empty for none.
     pub group: &'a str,
+    /// The session that stored the object (`session_id` on the wire, on `stored` only); empty for none, and then the key
+    /// is absent from the event.
+    pub session: &'a str,
 }
 
 impl<'a> Object<'a> {
-    /// An object without a group.
+    /// An object without a group or a session.
     #[must_use]
     pub const fn new(tenant: &'a str, key: &'a str) -> Self {
-        Object { tenant, key, group: "" }
+        Object { tenant, key, group: "", session: "" }
     }
 
     /// The same object in a group.
     #[must_use]
     pub const fn in_group(self, group: &'a str) -> Self {
         Object { group, ..self }
+    }
+
+    /// The same object, stored by a session. Calls that emit no `stored` do not look at it.
+    #[must_use]
+    pub const fn in_session(self, session: &'a str) -> Self {
+        Object { session, ..self }
     }
 }
 
@@ -317,8 +326,8 @@ impl fmt::Display for Refusal {
             Refusal::SenderDead => f.write_str("the sender thread is dead; its status says why"),
             Refusal::TooLarge { bytes, max_event_bytes } => write!(
                 f,
-                "an event of {bytes} bytes is above kv_events_max_event_bytes={max_event_bytes}; shorten key, group or \
-                 tenant, or raise it"
+                "an event of {bytes} bytes is above kv_events_max_event_bytes={max_event_bytes}; shorten key, group, \
+                 session or tenant, or raise it"
             ),
             Refusal::Forked => {
                 f.write_str("the publisher belongs to the process that was forked; start one of its own in the child")

@@ -12,12 +12,19 @@ pub(crate) struct Names<'a> {
     pub(crate) tenant: &'a [u8],
     pub(crate) key: &'a [u8],
     pub(crate) group: &'a [u8],
+    /// Empty if the call stores nothing.
+    pub(crate) session: &'a [u8],
 }
 
 impl<'a> Names<'a> {
     #[inline]
     pub(crate) const fn of(object: &Object<'a>) -> Self {
-        Names { tenant: object.tenant.as_bytes(), key: object.key.as_bytes(), group: object.group.as_bytes() }
+        Names {
+            tenant: object.tenant.as_bytes(),
+            key: object.key.as_bytes(),
+            group: object.group.as_bytes(),
+            session: object.session.as_bytes(),
+        }
     }
 
     /// The same with the name that an empty tenant stands for.

@@ -60,18 +60,21 @@ fn every_field_of_every_kind(config: Config, names: &str, context: Value) {
     let object = Object::new("tenant", "k/\u{e9}\u{1F600}\n").in_group("group");
     publisher.committed(&object, MediaSet::BOTH);
     publisher.changed(&Object { tenant: "", group: "", ..object }, Before::mutation(MediaSet::CPU), MediaSet::DISK);
-    publisher.removed(&object, Before::mutation(MediaSet::BOTH));
+    let in_session = object.in_session("s\u{e9}");
+    publisher.removed(&in_session, Before::mutation(MediaSet::BOTH));
+    publisher.changed(&in_session, Before::mutation(MediaSet::DISK), MediaSet::CPU);
     publisher.cleared("tenant");
     publisher.cleared("end");
     assert!(publisher.stop(Duration::from_secs(20)).closed);
 
     let report = python.report();
-    assert_eq!(report["seen"], json!({"stored": 3, "removed": 3, "cleared": 2}));
-    let row = |kind: &str, tenant: &str, medium: &str, group: Value| {
-        let mut row = vec![json!(kind), json!(tenant), json!(medium), json!(object.key), group];
+    assert_eq!(report["seen"], json!({"stored": 4, "removed": 4, "cleared": 2}));
+    let row_in = |session: Option<&str>, kind: &str, tenant: &str, medium: &str, group: Value| {
+        let mut row = vec![json!(kind), json!(tenant), json!(medium), json!(object.key), group, json!(session)];
         row.extend(context.as_array().unwrap().iter().cloned());
         Value::from(row)
     };
+    let row = |kind: &str, tenant: &str, medium: &str, group: Value| row_in(None, kind, tenant, medium, group);
     let group = || json!("group");
     let expected = json!([
         row("stored", "tenant", "cpu", group()),
@@ -80,6 +83,8 @@ fn every_field_of_every_kind(config: Config, names: &str, context: Value) {
         row("stored", "default", "disk", Value::Null),
         row("removed", "tenant", "cpu", group()),
         row("removed", "tenant", "disk", group()),
+        row("removed", "tenant", "disk", group()),
+        row_in(Some(in_session.session), "stored", "tenant", "cpu", group()),
     ]);
     assert_eq!(report["objects"], expected);
     numbers_agree(&publisher, &report);

@@ -52,6 +52,7 @@ fn calls(publisher: &Publisher, rounds: usize, keys: &[String]) {
     for round in 0..rounds {
         let object = Object::new("tenant", &keys[round % keys.len()]).in_group("group");
         publisher.committed(&object, MediaSet::BOTH);
+        publisher.committed(&object.in_session("session"), MediaSet::BOTH);
         publisher.changed(&object, Before::mutation(MediaSet::CPU), MediaSet::DISK);
         publisher.removed(&object, Before::mutation(MediaSet::DISK));
         publisher.cleared("tenant");

@@ -5,7 +5,7 @@ mod common;
 
 use common::sub::{Sub, loopback};
 use common::{Event, Message};
-use kv_events::{Config, MediaSet, Medium, Object, Publisher};
+use kv_events::{Before, Config, MediaSet, Medium, Object, Outcome, Publisher, Refusal};
 use rmpv::Value;
 use std::time::Duration;
 
@@ -25,6 +25,7 @@ const ENVELOPE: [&str; 12] = [
 ];
 const OF_OBJECT: [&str; 5] = ["group_id", "object_key", "seq_hashes", "block_hashes", "base_block_idx"];
 const OF_STORED: [&str; 3] = ["parent_hash", "token_ids", "parent_block_hash"];
+const LEGACY: [&str; 3] = ["type", "block_hashes", "parent_block_hash"];
 
 /// One event of each kind: stored cpu, removed disk, cleared.
 fn one_of_each(config: Config) -> (Vec<Message>, Publisher) {
@@ -84,13 +85,81 @@ fn without_the_legacy_names_they_are_absent_and_empty_settings_are_nil() {
     let [stored, removed, cleared] = events(&messages)[..] else { panic!("{messages:?}") };
     assert_eq!((stored.0.len(), removed.0.len(), cleared.0.len()), (17, 15, 11));
     for event in [stored, removed, cleared] {
-        for legacy in ["type", "block_hashes", "parent_block_hash"] {
+        for legacy in LEGACY {
             assert_eq!(event.get(legacy), None);
         }
         for empty in ["model_name", "block_size", "additional_salt", "lora_name"] {
             assert_eq!(event.get(empty), Some(&Value::Nil), "{empty}");
         }
     }
+}
+
+#[test]
+fn a_session_is_told_on_stored_and_nowhere_else() {
+    for legacy in [true, false] {
+        let publisher = Publisher::start(loopback().emit_legacy_compat(legacy)).unwrap();
+        let sub = Sub::of(&publisher);
+        let object = Object::new("t", "key").in_group("group");
+        let in_session = object.in_session("session-7");
+        publisher.committed(&in_session, MediaSet::BOTH);
+        publisher.changed(&in_session, Before::mutation(MediaSet::CPU), MediaSet::DISK);
+        publisher.changed(&in_session, Before::mutation(MediaSet::BOTH), MediaSet::CPU);
+        publisher.removed(&in_session, Before::mutation(MediaSet::BOTH));
+        publisher.committed(&object.in_session(""), MediaSet::CPU);
+        publisher.cleared("t");
+        let messages = sub.events(9);
+        let said: Vec<_> = events(&messages)
+            .iter()
+            .map(|event| (event.text("event_type"), event.get("session_id").and_then(Value::as_str)))
+            .collect();
+        let (stored, removed) = (("stored", Some("session-7")), ("removed", None));
+        let expected =
+            [stored, stored, removed, stored, removed, removed, removed, ("stored", None), ("cleared", None)];
+        assert_eq!(said, expected);
+
+        let with = |session: &[&'static str]| {
+            let all = [&ENVELOPE[..], &OF_OBJECT[..4], session, &OF_OBJECT[4..], &OF_STORED].concat();
+            all.into_iter().filter(|key| legacy || !LEGACY.contains(key)).collect::<Vec<_>>()
+        };
+        for event in events(&messages) {
+            assert_eq!((event.text("tenant_id"), event.get("medium").is_some()), ("t", true));
+            if event.text("event_type") == "stored" {
+                let session = event.get("session_id").map(|_| "session_id");
+                assert_eq!(event.keys(), with(session.as_slice()));
+                assert_eq!((event.text("object_key"), event.text("group_id")), ("key", "group"));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_session_counts_against_the_largest_event() {
+    let publisher = Publisher::start(loopback()).unwrap();
+    let sub = Sub::of(&publisher);
+    let object = Object::new("t", "key");
+    let session = "s".repeat(16_384);
+    assert!(matches!(
+        publisher.committed(&object.in_session(&session), MediaSet::CPU),
+        Outcome::Refused(Refusal::TooLarge { bytes: 16_385.., max_event_bytes: 16_384 })
+    ));
+    // Where nothing is stored no session is sent.
+    let removed = publisher.removed(&object.in_session(&session), Before::mutation(MediaSet::CPU));
+    assert_eq!(removed, Outcome::Accepted { events: 1 });
+    // The longest that fits is taken, one byte more is not.
+    let fits = (0..16_384).rev().find(|len| {
+        let outcome = publisher.committed(&object.in_session(&session[..*len]), MediaSet::DISK);
+        outcome.is_accepted()
+    });
+    let fits = fits.expect("some session fits");
+    let messages = sub.events(2);
+    let [removed, stored] = events(&messages)[..] else { panic!("{messages:?}") };
+    assert_eq!(removed.get("session_id"), None);
+    assert_eq!(stored.text("session_id"), &session[..fits]);
+    let map = Value::Map(stored.0.iter().map(|(k, v)| (k.as_str().into(), v.clone())).collect());
+    let mut bytes = Vec::new();
+    rmpv::encode::write_value(&mut bytes, &map).unwrap();
+    // A map header and two numbers of fixed width are longer than they would have to be.
+    assert!((16_384 - 18..=16_384).contains(&bytes.len()), "{} bytes", bytes.len());
 }
 
 #[test]
@@ -124,15 +193,17 @@ fn ids_and_sequence_are_dense_from_one_and_time_does_not_go_back() {
 
 #[test]
 fn keys_of_any_length_arrive_verbatim() {
-    let publisher = Publisher::start(loopback().max_event_bytes(1 << 20)).unwrap();
+    let publisher = Publisher::start(loopback().max_event_bytes(1 << 21)).unwrap();
     let sub = Sub::of(&publisher);
     for len in [1, 31, 32, 255, 256, 2000, 65_535, 65_536, 300_000] {
         let key: String = "k\u{e9}\0".chars().cycle().take(len).collect();
-        assert!(publisher.committed(&Object::new("t", &key).in_group(&key), MediaSet::CPU).is_accepted());
+        let object = Object::new("t", &key).in_group(&key).in_session(&key);
+        assert!(publisher.committed(&object, MediaSet::CPU).is_accepted());
         let message = sub.next();
         let [event] = &message.events[..] else { panic!("{} events", message.events.len()) };
         assert_eq!(event.text("object_key"), key);
         assert_eq!(event.text("group_id"), key);
+        assert_eq!(event.text("session_id"), key);
     }
 }
 

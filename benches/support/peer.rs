@@ -244,7 +244,7 @@ fn encode(settings: &Settings, batch: &[Event], event_id: &mut u64, payload: &mu
         .iter()
         .map(|event| {
             *event_id += 1;
-            let object = Object { tenant: &event.tenant, key: &event.key, group: &event.group };
+            let object = Object::new(&event.tenant, &event.key).in_group(&event.group);
             Stored::new(settings, object, *event_id, timestamp)
         })
         .collect();

@@ -94,7 +94,7 @@ impl CopyNames for Ascii {
 
     #[inline(always)]
     fn are_text(&self, names: &Names<'_>) -> bool {
-        self.seen.are_ascii() || are_utf8(names.tenant, names.key, names.group)
+        self.seen.are_ascii() || are_utf8(names.tenant, names.key, names.group, names.session)
     }
 }
 
@@ -174,8 +174,8 @@ impl Lanes {
 
 #[cold]
 #[inline(never)]
-fn are_utf8(tenant: &[u8], key: &[u8], group: &[u8]) -> bool {
-    [tenant, key, group].into_iter().all(|name| simdutf8::basic::from_utf8(name).is_ok())
+fn are_utf8(tenant: &[u8], key: &[u8], group: &[u8], session: &[u8]) -> bool {
+    [tenant, key, group, session].into_iter().all(|name| simdutf8::basic::from_utf8(name).is_ok())
 }
 
 #[cfg(test)]
@@ -183,25 +183,25 @@ mod tests {
     use super::*;
 
     /// Whether the names are text, copied as such.
-    fn are_text(names: [&[u8]; 3]) -> bool {
+    fn are_text(names: [&[u8]; 4]) -> bool {
         let mut copy = Ascii::new();
         for name in names {
             let mut room = vec![b'x'; name.len()];
             copy.copy(&mut room, name);
             assert_eq!(room, name);
         }
-        let [tenant, key, group] = names;
-        copy.are_text(&Names { tenant, key, group })
+        let [tenant, key, group, session] = names;
+        copy.are_text(&Names { tenant, key, group, session })
     }
 
     #[test]
     fn what_is_no_text_is_seen_at_every_length_and_place() {
         for len in 0..300 {
             let mut bytes: Vec<u8> = (0..len).map(|at| (at % 128) as u8).collect();
-            assert!(are_text([&bytes; 3]), "{len}");
+            assert!(are_text([&bytes; 4]), "{len}");
             for at in 0..len {
                 let byte = std::mem::replace(&mut bytes[at], 0x80);
-                assert!(!are_text([b"", &bytes, b""]), "{at} of {len}");
+                assert!(!are_text([b"", &bytes, b"", b""]), "{at} of {len}");
                 bytes[at] = byte;
             }
         }
@@ -212,9 +212,13 @@ mod tests {
         for text in ["é", "schlüssel/0123456789/0123456789/0123456789", "\0", "鍵", "👋 and more, more than sixteen"]
         {
             let text = text.as_bytes();
-            assert!(are_text([text, b"key", text]) && are_text([b"t", text, b""]));
+            assert!(are_text([text, b"key", text, b""]) && are_text([b"t", text, b"", text]));
             let bad = &[text, b"\xff"].concat()[..];
-            assert!(!are_text([bad, text, text]) && !are_text([text, bad, text]) && !are_text([text, text, bad]));
+            for at in 0..4 {
+                let mut names = [text; 4];
+                names[at] = bad;
+                assert!(!are_text(names), "{at}");
+            }
         }
     }
 }

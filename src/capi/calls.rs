@@ -28,16 +28,16 @@ pub struct RawObject {
 }
 
 impl RawObject {
-    /// The names, which may not be UTF-8; `None` if one of them cannot be.
+    /// The names and the session, which may not be UTF-8; `None` if one of them cannot be.
     ///
     /// # Safety
     ///
     /// The texts are texts, and stay as they are for `'a`.
     #[inline(always)]
-    pub(super) unsafe fn names<'a>(&self) -> Option<Names<'a>> {
+    pub(super) unsafe fn names<'a>(&self, session: Text) -> Option<Names<'a>> {
         // SAFETY: the caller's promise.
-        let [tenant, key, group] = unsafe { Text::bytes([self.tenant, self.key, self.group]) }?;
-        Some(Names { tenant, key, group })
+        let [tenant, key, group, session] = unsafe { Text::bytes([self.tenant, self.key, self.group, session]) }?;
+        Some(Names { tenant, key, group, session })
     }
 }
 
@@ -50,6 +50,21 @@ pub(super) fn media(bits: u32) -> Option<MediaSet> {
 /// Media that went and media that came, of one call.
 type Difference = (MediaSet, MediaSet);
 
+/// What a commit comes to.
+#[inline(always)]
+fn committed(media_now: u32) -> Option<Difference> {
+    media(media_now).map(|now| (MediaSet::EMPTY, now))
+}
+
+/// What a change comes to.
+#[inline(always)]
+fn changed(media_before: u32, media_now: u32) -> Option<Difference> {
+    match (media(media_before), media(media_now)) {
+        (Some(before), Some(now)) => Some((before.minus(now), now.minus(before))),
+        _ => None,
+    }
+}
+
 /// A value was committed (Put, Upsert, BatchPut): `stored` for every medium of `media_now`, whether or not it was readable
 /// there before. With one medium it is that one event.
 #[unsafe(no_mangle)]
@@ -59,7 +74,19 @@ pub unsafe extern "C" fn kv_events_committed(
     media_now: u32,
 ) -> Code {
     // SAFETY: the module's rules.
-    guard(Code::Panicked, || unsafe { publish(publisher, object, media(media_now).map(|now| (MediaSet::EMPTY, now))) })
+    guard(Code::Panicked, || unsafe { publish(publisher, object, Text::EMPTY, committed(media_now)) })
+}
+
+/// The same for an object that a session stored: its `stored` carry `session` as `session_id`. An empty session is none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn kv_events_committed_in_session(
+    publisher: *const PublisherHandle,
+    object: *const RawObject,
+    session: Text,
+    media_now: u32,
+) -> Code {
+    // SAFETY: the module's rules.
+    guard(Code::Panicked, || unsafe { publish(publisher, object, session, committed(media_now)) })
 }
 
 /// An object's replicas changed (copy, move, offload, promotion, replica clear, eviction, stale handles): `removed` for the
@@ -72,14 +99,22 @@ pub unsafe extern "C" fn kv_events_changed(
     media_before: u32,
     media_now: u32,
 ) -> Code {
-    guard(Code::Panicked, || {
-        let difference = match (media(media_before), media(media_now)) {
-            (Some(before), Some(now)) => Some((before.minus(now), now.minus(before))),
-            _ => None,
-        };
-        // SAFETY: the module's rules.
-        unsafe { publish(publisher, object, difference) }
-    })
+    // SAFETY: the module's rules.
+    guard(Code::Panicked, || unsafe { publish(publisher, object, Text::EMPTY, changed(media_before, media_now)) })
+}
+
+/// The same for an object that a session stored: the `stored` carries `session` as `session_id`, if there is one. An empty
+/// session is none, and where nothing is stored it is not looked at.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn kv_events_changed_in_session(
+    publisher: *const PublisherHandle,
+    object: *const RawObject,
+    session: Text,
+    media_before: u32,
+    media_now: u32,
+) -> Code {
+    // SAFETY: the module's rules.
+    guard(Code::Panicked, || unsafe { publish(publisher, object, session, changed(media_before, media_now)) })
 }
 
 /// An object was removed, or its old value became unreadable under an Upsert: `removed` for every medium of
@@ -92,7 +127,7 @@ pub unsafe extern "C" fn kv_events_removed(
 ) -> Code {
     // SAFETY: the module's rules.
     guard(Code::Panicked, || unsafe {
-        publish(publisher, object, media(media_before).map(|before| (before, MediaSet::EMPTY)))
+        publish(publisher, object, Text::EMPTY, media(media_before).map(|before| (before, MediaSet::EMPTY)))
     })
 }
 
@@ -119,7 +154,12 @@ pub unsafe extern "C" fn kv_events_cleared(publisher: *const PublisherHandle, te
 ///
 /// The module's rules.
 #[inline(always)]
-unsafe fn publish(publisher: *const PublisherHandle, object: *const RawObject, difference: Option<Difference>) -> Code {
+unsafe fn publish(
+    publisher: *const PublisherHandle,
+    object: *const RawObject,
+    session: Text,
+    difference: Option<Difference>,
+) -> Code {
     // SAFETY: the caller's promise.
     let Some(publisher) = (unsafe { PublisherHandle::get(publisher) }) else { return Code::InvalidHandle };
     if !publisher.is_enabled() {
@@ -129,7 +169,7 @@ unsafe fn publish(publisher: *const PublisherHandle, object: *const RawObject, d
     let Some(object) = (unsafe { object.as_ref() }) else { return refuse(publisher, Code::InvalidArgument, 1) };
     let Some((removed, stored)) = difference else { return refuse(publisher, Code::UnknownMedium, 1) };
     // SAFETY: the caller's promise.
-    match unsafe { object.names() } {
+    match unsafe { object.names(session) } {
         Some(names) => Code::of(publisher.names_call(names, removed, stored, Ascii::new())),
         None => refuse(publisher, Code::InvalidArgument, (removed.len() + stored.len()) as u8),
     }

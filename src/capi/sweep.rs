@@ -103,7 +103,7 @@ pub unsafe extern "C" fn kv_events_sweep_removed(
         // SAFETY: the module's rules.
         let Some(raw) = (unsafe { object.as_ref() }) else { return refuse(publisher, Code::InvalidArgument, 1) };
         // SAFETY: the module's rules.
-        let (names, media) = (unsafe { raw.names() }, media(media_before));
+        let (names, media) = (unsafe { raw.names(Text::EMPTY) }, media(media_before));
         // Even what cannot be told is gone: a `cleared` may still say so.
         // SAFETY: the module's rules.
         if let Some([tenant]) = unsafe { Text::bytes([raw.tenant]) } {

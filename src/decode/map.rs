@@ -121,7 +121,7 @@ fn read_in_order<'a>(found: &mut Found<'a>, cursor: &mut Cursor<'a>, len: u32) -
     if left < len {
         expect! {
             Timestamp EventType Type ModelName BlockSize AdditionalSalt LoraName TenantId BackendId Medium DpRank GroupId
-            ObjectKey SeqHashes BlockHashes BaseBlockIdx ParentHash TokenIds ParentBlockHash
+            ObjectKey SeqHashes BlockHashes SessionId BaseBlockIdx ParentHash TokenIds ParentBlockHash
         }
     }
     Ok(left)

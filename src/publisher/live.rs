@@ -144,6 +144,16 @@ impl Live {
 
     #[inline]
     pub(super) fn object_call(&self, object: &Object<'_>, removed: MediaSet, stored: MediaSet) -> Outcome {
+        if !object.session.is_empty() {
+            return self.session_call(object, removed, stored);
+        }
+        self.names_call(Names { session: &[], ..Names::of(object) }, removed, stored, Known)
+    }
+
+    /// Apart, so that an object without a session pays for one comparison.
+    #[cold]
+    #[inline(never)]
+    fn session_call(&self, object: &Object<'_>, removed: MediaSet, stored: MediaSet) -> Outcome {
         self.names_call(Names::of(object), removed, stored, Known)
     }
 

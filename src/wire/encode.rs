@@ -3,53 +3,28 @@
 //! ```text
 //! map16 event_id u64 timestamp u64 | event_type .. tenant_id | TENANT | backend_id .. group_id | GROUP | object_key | KEY | rest
 //! '------------ fixed width -------'----- template ----------'        '------ template -------'       '- template'     'template
+//!
+//! of an object with a session: KEY | seq_hashes .. session_id | SESSION | rest
+//!                                  '------ template ---------'         'template
 //! ```
 //!
-//! A call encodes TENANT, GROUP and KEY, once even if it has two events, and says which templates go around them. The
+//! A call encodes TENANT, GROUP, KEY and SESSION, once even if it has two events, and says which templates go around them. The
 //! sender, which has to copy all of it into the message in any case, copies the templates from where they are instead of
 //! from the frame: a frame is less than half as long as its events, and it is the one thing here that is never in the
 //! caches. `event_id` and `timestamp` are zeros of full width in the template; the sender fills them in.
 
-use super::frame::{Frame, PREFIX_LEN};
+use super::frame::{Frame, SESSION_HEADER};
+pub use super::template::Context;
+use super::template::Kind;
+pub(crate) use super::template::Template;
 use crate::event::{MediaSet, Medium, Object};
 use crate::names::{CopyNames, Known, Names};
 use rmp::Marker;
-use rmp::encode as msgpack;
-
-/// What is the same in every event of a publisher.
-#[derive(Clone, Debug, Default)]
-pub struct Context<'a> {
-    /// `model_name`, nil if empty.
-    pub model_name: &'a str,
-    /// `block_size`, nil if 0.
-    pub block_size: u32,
-    /// `additional_salt`, nil if empty.
-    pub additional_salt: &'a str,
-    /// `lora_name`, nil if empty.
-    pub lora_name: &'a str,
-    /// `backend_id`.
-    pub backend_id: &'a str,
-    /// `dp_rank`.
-    pub dp_rank: u32,
-    /// Whether the pre-RFC names are there as well.
-    pub legacy: bool,
-}
-
-/// One kind of event on one medium, cut where the tenant, the group and the key go in.
-#[derive(Debug)]
-pub(crate) struct Template {
-    pub(crate) until_tenant: Box<[u8]>,
-    pub(crate) until_group: Box<[u8]>,
-    pub(crate) until_key: Box<[u8]>,
-    pub(crate) rest: Box<[u8]>,
-    /// All of it, bytes.
-    len: usize,
-}
 
 /// Encodes events for one publisher.
 #[derive(Debug)]
 pub struct Encoder {
-    templates: [Template; 5],
+    templates: [Template; 7],
 }
 
 /// The templates of a call's events, by number, in the order in which the events go: `removed` before `stored`, `cpu`
@@ -61,8 +36,12 @@ pub(crate) struct Plan {
     pub(crate) second: u8,
 }
 
-/// Where the `cleared` template is; before it are `removed` and `stored`, on `cpu` and `disk`.
+/// Where the first `stored` template is; before it are `removed` on `cpu` and `disk`.
+const STORED: u8 = 2;
+/// Where the `cleared` template is, behind `stored` on `cpu` and `disk`.
 const CLEARED: u8 = 4;
+/// Where the first template of `stored` in a session is, those of `cpu` and `disk` being last.
+const STORED_IN_SESSION: u8 = 5;
 /// No template.
 pub(crate) const NONE: u8 = u8::MAX;
 
@@ -87,12 +66,17 @@ const PLANS: [Plan; 16] = {
     plans
 };
 
-/// One kind of event.
-#[derive(Clone, Copy)]
-enum Kind {
-    Stored,
-    Removed,
-    Cleared,
+impl Plan {
+    /// The same events, those that store with a session.
+    const fn in_session(self) -> Plan {
+        const fn of(template: u8) -> u8 {
+            match template {
+                STORED..CLEARED => template - STORED + STORED_IN_SESSION,
+                other => other,
+            }
+        }
+        Plan { first: of(self.first), second: of(self.second) }
+    }
 }
 
 impl Encoder {
@@ -107,6 +91,8 @@ impl Encoder {
                 of(Kind::Stored, cpu),
                 of(Kind::Stored, disk),
                 of(Kind::Cleared, None),
+                of(Kind::StoredInSession, cpu),
+                of(Kind::StoredInSession, disk),
             ],
         }
     }
@@ -124,7 +110,19 @@ impl Encoder {
         let plan = PLANS[usize::from(removed.bits() | stored.bits() << 2) & 15];
         let names = names.with_tenant();
         let variable = text_len(names.tenant) + text_or_nil_len(names.group) + text_len(names.key);
-        self.call(plan, names, variable)
+        if names.session.is_empty() || stored.is_empty() {
+            return self.call(plan, Names { session: &[], ..names }, variable);
+        }
+        let plan = plan.in_session();
+        let session = text_len(names.session);
+        let mut call = self.call(plan, names, variable);
+        for (bytes, template) in call.events.iter_mut().zip([plan.first, plan.second]) {
+            if template != NONE && template >= STORED_IN_SESSION {
+                *bytes += session;
+            }
+        }
+        call.variable += SESSION_HEADER + session;
+        call
     }
 
     /// The one event of a `cleared` call.
@@ -187,7 +185,7 @@ impl EncodedCall<'_> {
     /// The same with names copied by `copy`.
     #[inline(always)]
     pub(crate) fn write_by(&self, frame: &mut Frame, copy: &mut impl CopyNames) {
-        let Names { tenant, key, group } = self.names;
+        let Names { tenant, key, group, session } = self.names;
         let mut out = Cursor { out: frame.room(self.variable), at: 0, copy };
         out.text(tenant);
         let group_at = out.at;
@@ -197,71 +195,13 @@ impl EncodedCall<'_> {
             key_at = out.at;
             out.text(key);
         }
+        let key_end = out.at;
+        if !session.is_empty() {
+            out.put(&(text_len(session) as u32).to_le_bytes());
+            out.text(session);
+        }
         debug_assert_eq!(out.at, self.variable);
-        frame.set_written(self.plan, [group_at, key_at, self.variable], self.events[0] + self.events[1]);
-    }
-}
-
-impl Template {
-    fn new(context: &Context<'_>, kind: Kind, medium: Option<Medium>) -> Self {
-        let mut out = Writer { bytes: vec![0xde, 0, 0], fields: 0 };
-        out.fixed_u64("event_id");
-        out.fixed_u64("timestamp");
-        debug_assert_eq!(out.bytes.len(), PREFIX_LEN);
-        let (event_type, legacy_type) = match kind {
-            Kind::Stored => ("stored", "BlockStored"),
-            Kind::Removed => ("removed", "BlockRemoved"),
-            Kind::Cleared => ("cleared", "AllBlocksCleared"),
-        };
-        out.text("event_type", event_type);
-        if context.legacy {
-            out.text("type", legacy_type);
-        }
-        out.text_or_nil("model_name", context.model_name);
-        match context.block_size {
-            0 => out.nil("block_size"),
-            size => out.uint("block_size", size),
-        }
-        out.text_or_nil("additional_salt", context.additional_salt);
-        out.text_or_nil("lora_name", context.lora_name);
-        out.key("tenant_id");
-        let until_tenant = out.cut();
-
-        out.text("backend_id", context.backend_id);
-        match medium {
-            Some(medium) => out.text("medium", medium.as_str()),
-            None => out.nil("medium"),
-        }
-        out.uint("dp_rank", context.dp_rank);
-        let (mut until_group, mut until_key) = (Vec::new(), Vec::new());
-        if !matches!(kind, Kind::Cleared) {
-            out.key("group_id");
-            until_group = out.cut();
-            out.key("object_key");
-            until_key = out.cut();
-            out.empty_array("seq_hashes");
-            if context.legacy {
-                out.empty_array("block_hashes");
-            }
-            out.nil("base_block_idx");
-            if matches!(kind, Kind::Stored) {
-                out.nil("parent_hash");
-                out.nil("token_ids");
-                if context.legacy {
-                    out.nil("parent_block_hash");
-                }
-            }
-        }
-        let mut until_tenant = until_tenant;
-        until_tenant[2] = out.fields;
-        let rest = out.cut();
-        Template {
-            len: until_tenant.len() + until_group.len() + until_key.len() + rest.len(),
-            until_tenant: until_tenant.into(),
-            until_group: until_group.into(),
-            until_key: until_key.into(),
-            rest: rest.into(),
-        }
+        frame.set_written(self.plan, [group_at, key_at, key_end], self.events[0] + self.events[1]);
     }
 }
 
@@ -326,55 +266,5 @@ impl<C: CopyNames> Cursor<'_, C> {
     #[inline(always)]
     fn text_or_nil(&mut self, text: &[u8]) {
         if text.is_empty() { self.put(&[Marker::Null.to_u8()]) } else { self.text(text) }
-    }
-}
-
-/// The cold end: builds templates, field by field.
-struct Writer {
-    bytes: Vec<u8>,
-    fields: u8,
-}
-
-/// Writing to a `Vec` cannot fail.
-const TO_VEC: &str = "writing to memory does not fail";
-
-impl Writer {
-    fn key(&mut self, name: &str) {
-        self.fields += 1;
-        msgpack::write_str(&mut self.bytes, name).expect(TO_VEC);
-    }
-
-    fn fixed_u64(&mut self, name: &str) {
-        self.key(name);
-        msgpack::write_u64(&mut self.bytes, 0).expect(TO_VEC);
-    }
-
-    fn uint(&mut self, name: &str, value: u32) {
-        self.key(name);
-        msgpack::write_uint(&mut self.bytes, value.into()).expect(TO_VEC);
-    }
-
-    fn text(&mut self, name: &str, value: &str) {
-        self.key(name);
-        msgpack::write_str(&mut self.bytes, value).expect(TO_VEC);
-    }
-
-    fn nil(&mut self, name: &str) {
-        self.key(name);
-        msgpack::write_nil(&mut self.bytes).expect(TO_VEC);
-    }
-
-    fn text_or_nil(&mut self, name: &str, value: &str) {
-        if value.is_empty() { self.nil(name) } else { self.text(name, value) }
-    }
-
-    fn empty_array(&mut self, name: &str) {
-        self.key(name);
-        msgpack::write_array_len(&mut self.bytes, 0).expect(TO_VEC);
-    }
-
-    /// Everything written since the last cut.
-    fn cut(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.bytes)
     }
 }

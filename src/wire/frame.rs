@@ -21,9 +21,11 @@ pub(crate) const PREFIX_LEN: usize = 40;
 
 /// What a buffer begins with: where tenant, group and key end, as three little-endian `u32`, and the plan, as two bytes.
 const HEADER: usize = 16;
+/// What stands between the key and a session: the session's length, as a little-endian `u32`.
+pub(crate) const SESSION_HEADER: usize = 4;
 
-/// A pooled buffer holding what the one or two events of a call do not have in common with all others: tenant, group and
-/// key, each encoded.
+/// A pooled buffer holding what the one or two events of a call do not have in common with all others: tenant, group, key
+/// and perhaps a session, each encoded.
 ///
 /// The buffer is kept initialised over its whole length, so that writing into it is plain slice copies: no capacity checks,
 /// no `unsafe`. `size` says what the queue's ends want to know, so that nobody has to look into the buffer, which is seldom
@@ -84,13 +86,24 @@ impl Frame {
     /// Tenant, group and key, encoded.
     #[inline]
     pub(crate) fn parts(&self) -> [&[u8]; 3] {
-        let end = |at: usize| {
-            let place = self.buffer[at * 4..].first_chunk().copied();
-            place.map_or(0, u32::from_le_bytes) as usize
-        };
-        let [tenant, group, key] = [end(0), end(1), end(2)];
+        let [tenant, group, key] = [0, 4, 8].map(|at| self.number(at));
         let used = &self.buffer[HEADER..HEADER + key];
         [&used[..tenant], &used[tenant..group], &used[group..]]
+    }
+
+    /// The session, encoded. Only a frame of which a template has a place for it holds one.
+    #[inline]
+    pub(crate) fn session(&self) -> &[u8] {
+        let at = HEADER + self.number(8);
+        let start = at + SESSION_HEADER;
+        &self.buffer[start..start + self.number(at)]
+    }
+
+    /// The number at `at`.
+    #[inline]
+    fn number(&self, at: usize) -> usize {
+        let place = self.buffer[at..].first_chunk().copied();
+        place.map_or(0, u32::from_le_bytes) as usize
     }
 }
 

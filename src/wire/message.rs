@@ -56,8 +56,14 @@ impl PayloadWriter {
                     place[at..at + part.len()].copy_from_slice(part);
                     at += part.len();
                 }
-                let end = at + template.rest.len();
+                let mut end = at + template.rest.len();
                 place[at..end].copy_from_slice(&template.rest);
+                if let Some(behind_session) = &template.behind_session {
+                    for part in [call.session(), behind_session] {
+                        place[end..end + part.len()].copy_from_slice(part);
+                        end += part.len();
+                    }
+                }
                 put_u64(place, EVENT_ID_AT, event_id);
                 put_u64(place, TIMESTAMP_AT, header.timestamp);
                 event_id += 1;
@@ -134,6 +140,29 @@ mod tests {
     }
 
     #[test]
+    fn a_session_is_in_what_is_stored_alone_and_does_not_stay_in_the_buffer() {
+        let object = Object::new("t", "key");
+        let sessions = ["", "s", &"s".repeat(300)];
+        for session in sessions {
+            for legacy in [true, false] {
+                let seen = payload(legacy, |encoder| {
+                    let mut frame = Frame::with_room(16);
+                    let earlier = object.in_session("earlier");
+                    encoder.object_call(&earlier, MediaSet::EMPTY, MediaSet::BOTH).write(&mut frame);
+                    let call = encoder.object_call(&object.in_session(session), MediaSet::DISK, MediaSet::CPU);
+                    call.write(&mut frame);
+                    vec![frame]
+                });
+                let [removed, stored] = &seen[1].as_array().unwrap()[..] else { panic!("{seen}") };
+                assert_eq!(removed.get("session_id"), None);
+                let told = stored.get("session_id").map_or("", |told| told.as_str().unwrap());
+                assert_eq!((told, stored.get("session_id").is_some()), (session, !session.is_empty()));
+                assert_eq!((&stored["object_key"], &stored["base_block_idx"]), (&json!("key"), &Value::Null));
+            }
+        }
+    }
+
+    #[test]
     fn a_cleared_has_no_object() {
         let seen = payload(false, |encoder| vec![frame(&encoder.cleared_call("t"))]);
         let event = json!({
@@ -147,7 +176,7 @@ mod tests {
     fn texts_of_every_length_class_are_read_back() {
         for len in [0, 1, 31, 32, 255, 256, 65_535, 65_536, 100_000] {
             let text = "x".repeat(len);
-            let object = Object::new("t", &text).in_group(&text);
+            let object = Object::new("t", &text).in_group(&text).in_session(&text);
             let seen = payload(true, |encoder| {
                 // A buffer that has held something longer, and one that has to grow.
                 let mut frame = Frame::with_room(16);
@@ -157,7 +186,7 @@ mod tests {
             });
             assert_eq!(seen[1][0]["object_key"], Value::String(text.clone()));
             let group = if len == 0 { Value::Null } else { Value::String(text) };
-            assert_eq!(seen[1][0]["group_id"], group);
+            assert_eq!((&seen[1][0]["group_id"], &seen[1][0]["session_id"]), (&group, &group));
         }
     }
 }

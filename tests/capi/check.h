@@ -24,6 +24,13 @@ static inline void expect_event(const char *type, const char *medium, const char
   fflush(stdout);
 }
 
+// The same with a `session_id`.
+static inline void expect_in_session(const char *type, const char *medium, const char *tenant, const char *key,
+                                     size_t key_len, const char *group, const char *session) {
+  printf("session %s\n", session);
+  expect_event(type, medium, tenant, key, key_len, group);
+}
+
 // Somewhere in the stream are `count` such events, with the keys PREFIX/0, PREFIX/1 ... in this order.
 static inline void expect_series(const char *type, const char *medium, const char *tenant, const char *prefix, int count) {
   printf("series %s %s %s %s %d\n", type, medium, tenant, prefix, count);

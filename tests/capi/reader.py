@@ -68,15 +68,18 @@ class Stream:
 
 def told(lines):
     """What the program says it sends."""
-    ordered, series = [], {}
+    ordered, series, session = [], {}, None
     for line in lines:
         what, *rest = line.split(" ")
-        if what == "expect":
+        if what == "session":
+            (session,) = rest
+        elif what == "expect":
             kind, medium, tenant, key, group = rest
-            ordered.append((kind, medium, tenant, bytes.fromhex(key).decode(), group))
+            ordered.append((kind, medium, tenant, bytes.fromhex(key).decode(), group, session))
+            session = None
         elif what == "series":
             kind, medium, tenant, prefix, count = rest
-            series[prefix] = [(kind, medium, tenant, f"{prefix}/{i}", "") for i in range(int(count))]
+            series[prefix] = [(kind, medium, tenant, f"{prefix}/{i}", "", None) for i in range(int(count))]
         else:
             fail(f"the program said {line!r}")
     return ordered, series
@@ -119,6 +122,7 @@ def check(program, started):
             event["tenant_id"],
             event.get("object_key", ""),
             event.get("group_id") or "",
+            event.get("session_id"),
         )
         queue = series.get(seen[3].rpartition("/")[0], ordered)
         if not queue or queue.pop(0) != seen:

@@ -114,6 +114,8 @@ static void disabled(const kv_events_config_t *config, const char *word) {
   CHECK(kv_events_committed(publisher, &it, BOTH) == KV_EVENTS_DISABLED);
   CHECK(kv_events_committed(publisher, &bad, 99) == KV_EVENTS_DISABLED);
   CHECK(kv_events_changed(publisher, NULL, 0, BOTH) == KV_EVENTS_DISABLED);
+  CHECK(kv_events_committed_in_session(publisher, &it, bad.key, BOTH) == KV_EVENTS_DISABLED);
+  CHECK(kv_events_changed_in_session(publisher, &it, bad.key, 0, BOTH) == KV_EVENTS_DISABLED);
   CHECK(kv_events_removed(publisher, &it, BOTH) == KV_EVENTS_DISABLED);
   CHECK(kv_events_cleared(publisher, it.tenant) == KV_EVENTS_DISABLED);
   kv_events_sweep_t *sweep = NULL;
@@ -136,6 +138,8 @@ static void check_no_handle(kv_events_publisher_t *publisher) {
   CHECK(!kv_events_enabled(publisher));
   CHECK(kv_events_committed(publisher, &it, KV_EVENTS_CPU) == KV_EVENTS_INVALID_HANDLE);
   CHECK(kv_events_changed(publisher, &it, KV_EVENTS_CPU, KV_EVENTS_DISK) == KV_EVENTS_INVALID_HANDLE);
+  CHECK(kv_events_committed_in_session(publisher, &it, it.key, KV_EVENTS_CPU) == KV_EVENTS_INVALID_HANDLE);
+  CHECK(kv_events_changed_in_session(publisher, &it, it.key, 0, KV_EVENTS_CPU) == KV_EVENTS_INVALID_HANDLE);
   CHECK(kv_events_removed(publisher, &it, KV_EVENTS_CPU) == KV_EVENTS_INVALID_HANDLE);
   CHECK(kv_events_cleared(publisher, it.tenant) == KV_EVENTS_INVALID_HANDLE);
   CHECK(kv_events_status(publisher, &status) == KV_EVENTS_INVALID_HANDLE);
@@ -193,8 +197,18 @@ static void refusals(const kv_events_publisher_t *publisher) {
   bad.key.data = large;
   bad.key.len = 20000;
   CHECK(kv_events_committed(publisher, &bad, BOTH) == KV_EVENTS_TOO_LARGE);
+  CHECK(kv_events_committed_in_session(publisher, &it, bad.key, KV_EVENTS_CPU) == KV_EVENTS_TOO_LARGE);
   free(large);
-  CHECK(status_of(publisher).refused_events == before + 11);
+  CHECK(status_of(publisher).refused_events == before + 12);
+
+  kv_events_text_t session = kv_events_text("latin-1: \xfc");
+  CHECK(kv_events_committed_in_session(publisher, &it, session, BOTH) == KV_EVENTS_NOT_UTF8);
+  CHECK(kv_events_changed_in_session(publisher, &it, session, KV_EVENTS_CPU, KV_EVENTS_DISK) == KV_EVENTS_NOT_UTF8);
+  session.data = NULL;
+  CHECK(kv_events_committed_in_session(publisher, &it, session, BOTH) == KV_EVENTS_INVALID_ARGUMENT);
+  CHECK(kv_events_changed_in_session(publisher, &it, it.key, 256, BOTH) == KV_EVENTS_UNKNOWN_MEDIUM);
+  CHECK(kv_events_changed_in_session(publisher, &it, it.key, BOTH, BOTH) == KV_EVENTS_NOTHING);
+  CHECK(status_of(publisher).refused_events == before + 19);
 
   bad = object("t", "", "");
   CHECK(kv_events_committed(publisher, &bad, BOTH) == KV_EVENTS_SUPPRESSED);
@@ -232,6 +246,17 @@ static void stream(const kv_events_publisher_t *publisher) {
   expect_event("removed", "cpu", "tenant", "with\0nul", 8, "");
   expect_event("stored", "disk", "tenant", "with\0nul", 8, "");
   CHECK(kv_events_changed(publisher, &it, KV_EVENTS_CPU, KV_EVENTS_DISK) == KV_EVENTS_OK);
+  const kv_events_text_t session = kv_events_text("s\xc3\xa9"), none = {NULL, 0};
+  expect_event("removed", "disk", "tenant", "with\0nul", 8, "");
+  expect_in_session("stored", "cpu", "tenant", "with\0nul", 8, "", session.data);
+  CHECK(kv_events_changed_in_session(publisher, &it, session, KV_EVENTS_DISK, KV_EVENTS_CPU) == KV_EVENTS_OK);
+  expect_in_session("stored", "cpu", "tenant", "with\0nul", 8, "", session.data);
+  expect_in_session("stored", "disk", "tenant", "with\0nul", 8, "", session.data);
+  CHECK(kv_events_committed_in_session(publisher, &it, session, BOTH) == KV_EVENTS_OK);
+  expect_event("removed", "cpu", "tenant", "with\0nul", 8, "");
+  CHECK(kv_events_changed_in_session(publisher, &it, session, BOTH, KV_EVENTS_DISK) == KV_EVENTS_OK);
+  expect_event("stored", "disk", "tenant", "with\0nul", 8, "");
+  CHECK(kv_events_committed_in_session(publisher, &it, none, KV_EVENTS_DISK) == KV_EVENTS_OK);
   expect_event("removed", "disk", "tenant", "with\0nul", 8, "");
   CHECK(kv_events_removed(publisher, &it, KV_EVENTS_DISK) == KV_EVENTS_OK);
   expect_event("cleared", "-", "tenant", "", 0, "");
@@ -437,7 +462,7 @@ static void codes(void) {
   for (int32_t code = KV_EVENTS_FORKED; code <= KV_EVENTS_SWEEP_INTERRUPTED; code++) {
     CHECK(strstr(kv_events_code_text(code), "not a code") == NULL);
   }
-  CHECK(strstr(kv_events_code_text(6), "not a code") != NULL && strstr(kv_events_code_text(-13), "not a code") != NULL);
+  CHECK(strstr(kv_events_code_text(6), "not a code") != NULL && strstr(kv_events_code_text(-99), "not a code") != NULL);
 }
 
 int main(int argc, char **argv) {

@@ -121,6 +121,14 @@ void Calls(const KvEventPublisher& publisher) {
   CHECK(publisher.SyncObjectState("key", Medium::kCpu, "t", "g", Medium::kDisk) == KV_EVENTS_OK);
   Expect("removed", "cpu", "t", "key", "g");
   CHECK(publisher.PublishObjectRemoved("key", "t", "g", {"cpu", ""}) == KV_EVENTS_OK);
+  expect_in_session("stored", "cpu", "t", "key", 3, "g", "session");
+  CHECK(publisher.PublishStored("key", Medium::kCpu, "t", "g", "session") == KV_EVENTS_OK);
+  expect_in_session("stored", "cpu", "t", "key", 3, "g", "session");
+  expect_in_session("stored", "disk", "t", "key", 3, "g", "session");
+  CHECK(publisher.PublishCommitted("key", both, "t", "g", "session") == KV_EVENTS_OK);
+  Expect("removed", "cpu", "t", "key", "g");
+  expect_in_session("stored", "disk", "t", "key", 3, "g", "session");
+  CHECK(publisher.SyncObjectState("key", Medium::kDisk, "t", "g", Medium::kCpu, "session") == KV_EVENTS_OK);
   Expect("cleared", "-", "t", "");
   CHECK(publisher.PublishCleared("t") == KV_EVENTS_OK);
   // A key with a NUL inside, of a view that ends in none.

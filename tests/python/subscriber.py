@@ -37,6 +37,7 @@ class OfObject(Envelope, kw_only=True):
 
 
 class Stored(OfObject, tag_field="event_type", tag="stored", forbid_unknown_fields=True, kw_only=True):
+    session_id: Union[str, msgspec.UnsetType] = msgspec.UNSET
     parent_hash: Nothing
     token_ids: Nothing
 
@@ -86,6 +87,8 @@ def check_event(body, timestamp, rank, legacy):
     fields = plain.decode(body)
     kind = fields["event_type"]
     wanted = [key for key in KEYS[kind] if legacy or key not in LEGACY_ONLY]
+    if kind == "stored" and "session_id" in fields:
+        wanted.insert(wanted.index("base_block_idx"), "session_id")
     assert list(fields) == wanted, f"{kind}: {list(fields)} instead of {wanted}"
     if legacy:
         assert fields.pop("type") == LEGACY_NAME[kind]
@@ -136,7 +139,9 @@ def main():
                 continue
             seen[kind] += 1
             if kind != "cleared" and len(objects) < 8:
-                objects.append([kind, event.tenant_id, event.medium, event.object_key, event.group_id, event.backend_id,
+                session = getattr(event, "session_id", msgspec.UNSET)
+                objects.append([kind, event.tenant_id, event.medium, event.object_key, event.group_id,
+                                None if session is msgspec.UNSET else session, event.backend_id,
                                 event.model_name, event.block_size, event.additional_salt, event.lora_name, event.dp_rank])
             ended = ended or (kind == "cleared" and event.tenant_id == "end")
     print(json.dumps({"messages": messages, "first_sequence": first, "last_sequence": last, "missed": missed,
