@@ -25,9 +25,9 @@ fn options(help: &str) -> Vec<String> {
 
 #[test]
 fn every_option_tells_its_default() {
-    for (tool, count) in [("tail", 7), ("decode", 1), ("replay", 14)] {
+    for (tool, count) in [("tail", 10), ("decode", 2), ("replay", 15)] {
         let options = options(&help(tool));
-        assert_eq!(options.len(), count, "{tool}");
+        assert!(options.len() >= count, "{tool}: {options:?}");
         for option in options {
             // What leaves out something else says what, and needs no default.
             assert!(option.contains("[default: ") || option.contains("instead of"), "{tool}: {option}");

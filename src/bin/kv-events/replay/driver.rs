@@ -5,6 +5,7 @@ use super::model::gate::Gate;
 use super::model::master::Master;
 use super::model::voice::{Ledger, Voice};
 use super::trace::Trace;
+use crate::signals::Stop;
 use hdrhistogram::Histogram;
 use kv_events::Publisher;
 use rand::SeedableRng;
@@ -35,6 +36,8 @@ pub struct Job<'a> {
     pub start: Instant,
     /// The next request nobody has taken yet, counting through all loops.
     pub next: Mutex<usize>,
+    /// Once it is raised no request is taken any more, so that all producers come to the gate at once.
+    pub stop: &'a Stop,
 }
 
 /// Stops at the gate, in a run of so many requests.
@@ -51,6 +54,12 @@ impl Job<'_> {
     /// Stops at the gate.
     pub fn checkpoints(&self) -> usize {
         checkpoints(self.requests())
+    }
+
+    /// Whether the end was asked for before all requests were taken.
+    pub fn is_cut_short(&self) -> bool {
+        let next = *self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        self.stop.is_raised() && next < self.requests()
     }
 
     /// One producer's life. Returns the durations of its calls, ns.
@@ -87,6 +96,9 @@ impl Job<'_> {
 
     /// Takes the next request, so that all producers come to the gate at about the same time.
     fn next_before(&self, end: usize) -> Option<usize> {
+        if self.stop.is_raised() {
+            return None;
+        }
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         let request = *next;
         (request < end).then(|| {
@@ -95,7 +107,7 @@ impl Job<'_> {
         })
     }
 
-    /// Waits until the time for these events is over; returns when the next are due.
+    /// Waits until the time for these events is over, or the end was asked for; returns when the next are due.
     fn keep_pace(&self, due: Instant, events: u64) -> Instant {
         if self.interval.is_zero() {
             return due;
@@ -103,7 +115,7 @@ impl Job<'_> {
         let due = due + self.interval.mul_f64(events as f64);
         match due.checked_duration_since(Instant::now()) {
             Some(early) => {
-                std::thread::sleep(early);
+                self.stop.wait(early);
                 due
             }
             None => due.max(Instant::now() - CATCH_UP),

@@ -12,13 +12,13 @@ mod workload;
 use anyhow::{Context, anyhow};
 use driver::Job;
 use hdrhistogram::Histogram;
-use indicatif::ProgressBar;
 use kv_events::{Config, Publisher, WaitStrategy};
 use model::gate::Gate;
 use model::master::Master;
 use model::session::Session;
 use model::voice::Ledger;
 use model::{PROBE, SENTINEL};
+use progress::Progress;
 use report::{Report, Verdict};
 use std::io::Write;
 use std::path::PathBuf;
@@ -27,6 +27,10 @@ use std::str::FromStr;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use subscriber::Subscriber;
+
+use crate::input;
+use crate::out::{self, Output};
+use crate::signals::{self, Stop};
 
 /// How long a probe or the sentinel is waited for before another is sent.
 const IN_BAND_INTERVAL: Duration = Duration::from_millis(50);
@@ -40,13 +44,17 @@ const STOP_DEADLINE: Duration = Duration::from_secs(20);
 ///
 /// On a sequence gap the subscriber takes a snapshot from the master, at no other time. The exit status is not 0 if its
 /// view differs from the master's anywhere, or if a number in the stream is not where it should be; such a run ends at the
-/// next checkpoint.
+/// next checkpoint. Ctrl-C ends a run early: what was done until then is compared and reported.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = AFTER_HELP)]
 pub struct Args {
     /// Requests to replay, JSON lines {"timestamp": ms, "input_length": tokens, "output_length": tokens, "hash_ids": [ids]};
     /// the pace is that of --rate [default: a built-in workload of 12000 requests]
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// Longest line of the trace, in bytes (or like 64K, 64M, 1G); a longer one is an error
+    #[arg(long, value_name = "BYTES", default_value = input::MAX_LINE, value_parser = input::bytes)]
+    max_line: usize,
     /// Replay so many times in a row
     #[arg(long, value_name = "TIMES", default_value_t = 1, value_parser = count(1..=1_000_000))]
     loops: u64,
@@ -90,6 +98,26 @@ pub struct Args {
     #[arg(long)]
     json: bool,
 }
+
+const AFTER_HELP: &str = "\
+The object of --json: events_accepted (as the callers counted), events_published, events_evicted, events_failed,
+events_abandoned, events_skipped, events_refused; messages, bytes (of payload) and sequence_last, those of the socket;
+gaps_seen, events_missed (the numbers in them), events_received, resyncs (snapshots taken), checkpoints; publish_ns (duration
+of a call) and receive_us (age of an event on arrival), each with p50, p99, p999 and max; elapsed_s, producers; view: equal,
+equal_after_resync or differs; and interrupted, which is true, only if a signal ended the run early.
+
+Exit status:
+  0    the view was the master's throughout
+  1    it was not (view is differs), or something failed: the trace cannot be read, the endpoint cannot be bound, the report
+       cannot be written (but for a reader that has gone)
+  2    the arguments are wrong
+  3    Ctrl-C, SIGTERM or SIGHUP ended the run early; until then the view was the master's
+  70   a library gave up where the system is short, and what it said stands before
+  130  a second signal ended it at once, without a report
+Before it publishes, while it reads the trace, a signal ends it at once.";
+
+/// The exit status of a run that a signal ended, and that was well until then.
+const INTERRUPTED: u8 = 3;
 
 fn count(range: std::ops::RangeInclusive<u64>) -> clap::builder::RangedU64ValueParser {
     clap::value_parser!(u64).range(range)
@@ -158,22 +186,30 @@ impl Args {
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let trace = match &args.trace {
-        Some(path) => trace::read(path)?,
+        Some(path) => trace::read(path, args.max_line)?,
         None => trace::built_in(args.seed),
     };
+    let stop = Stop::default();
+    let mut output = Output::open(&stop).context("cannot open the standard output")?;
+    signals::catch(&stop, || {}, || {})?;
     let publisher = Publisher::start(args.config())?;
     let endpoint = publisher.bound_endpoint().context("the publisher is disabled")?.to_owned();
-    eprintln!("publishing on {endpoint}");
-    let subscriber = Subscriber::connect(&endpoint).with_context(|| format!("cannot subscribe to {endpoint}"))?;
+    out::say(format_args!("publishing on {endpoint}"));
+    let checkpoints = driver::checkpoints(trace.len() * args.loops as usize);
+    let progress = if args.json { Progress::hidden() } else { Progress::begin(checkpoints as u64)? };
+    let subscriber =
+        Subscriber::connect(&endpoint, progress).with_context(|| format!("cannot subscribe to {endpoint}"))?;
 
     let producers = args.producers as usize;
     let master = Master::new(args.cpu_objects as usize, args.disk_objects as usize);
     let ledgers: Vec<Ledger> = (0..producers).map(|_| Ledger::default()).collect();
     let gate = Gate::new(producers);
     let mut session = Session::new(&publisher, &master, &ledgers, &gate, subscriber, None);
-    let checkpoints = driver::checkpoints(trace.len() * args.loops as usize);
-    let bar = if args.json { ProgressBar::hidden() } else { progress::bar(checkpoints as u64)? };
-    join(&mut session, args.start_after)?;
+    if !join(&mut session, args.start_after, &stop)? {
+        session.source.progress.end();
+        out::say("kv-events: interrupted before the subscriber had joined; there is nothing to report");
+        return Ok(ExitCode::from(INTERRUPTED));
+    }
 
     let start = Instant::now();
     session.source.start = start;
@@ -187,27 +223,37 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         seed: args.seed,
         start,
         next: Mutex::new(0),
+        stop: &stop,
     };
-    let publish_ns = drive(&job, &mut session, &bar)?;
+    let (publish_ns, interrupted) = drive(&job, &mut session)?;
     let elapsed = start.elapsed();
     let _ = publisher.stop(STOP_DEADLINE);
     let end = session.end();
-    let report = Report::new(&end, elapsed, &publish_ns, producers);
+    let report = Report::new(&end, elapsed, &publish_ns, producers, interrupted);
 
     if report.view == Verdict::Differs {
-        eprint!(
-            "kv-events: the view differs from the master's, or the stream is not as it should be:\n{}",
-            end.failures
-        );
+        out::say("kv-events: the view differs from the master's, or the stream is not as it should be:");
+        end.failures.to_string().lines().for_each(out::say);
     }
     let text = if args.json { serde_json::to_string(&report)? } else { report.to_string() };
-    writeln!(std::io::stdout(), "{text}").context("cannot write the report")?;
-    Ok(if report.view == Verdict::Differs { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    match writeln!(output, "{text}").and_then(|()| output.flush()) {
+        Err(error) if !out::is_gone(&error) => return Err(error).context("cannot write the report"),
+        _ => {}
+    }
+    Ok(match report.view {
+        Verdict::Differs => ExitCode::FAILURE,
+        _ if interrupted => ExitCode::from(INTERRUPTED),
+        _ => ExitCode::SUCCESS,
+    })
 }
 
-/// Sends probes until the subscriber has received one, and until it is time to start.
-fn join(session: &mut Session<'_, Subscriber>, start: StartAfter) -> anyhow::Result<()> {
-    repeat_in_band(session, PROBE).map_err(|error| anyhow!("the subscriber cannot join: {error}"))?;
+/// Sends probes until the subscriber has received one, and until it is time to start or the end is asked for. Says whether
+/// the subscriber has joined.
+fn join(session: &mut Session<'_, Subscriber>, start: StartAfter, stop: &Stop) -> anyhow::Result<bool> {
+    let has_joined = repeat_in_band(session, PROBE, || stop.is_raised());
+    if !has_joined.map_err(|error| anyhow!("the subscriber cannot join: {error}"))? {
+        return Ok(false);
+    }
     let mut is_due: Box<dyn FnMut() -> bool> = match start {
         StartAfter::Time(time) => {
             let until = Instant::now() + time;
@@ -215,29 +261,39 @@ fn join(session: &mut Session<'_, Subscriber>, start: StartAfter) -> anyhow::Res
         }
         StartAfter::Line => {
             // A thread of its own, which the end of the process ends: nothing else can wait for both.
-            let reader = std::thread::spawn(|| std::io::stdin().read_line(&mut String::new()));
+            let read = || std::io::stdin().read_line(&mut String::new());
+            let reader = std::thread::Builder::new().spawn(read).context("cannot wait for a line")?;
             Box::new(move || reader.is_finished())
         }
     };
-    while !is_due() {
+    let mut is_over = || is_due() || stop.is_raised();
+    while !is_over() {
         session.say_in_band(PROBE).map_err(|error| anyhow!(error))?;
         let next = Instant::now() + IN_BAND_INTERVAL;
-        while Instant::now() < next && !is_due() {
+        while Instant::now() < next && !is_over() {
             session.follow().map_err(|error| anyhow!(error))?;
         }
     }
-    session.arrive().map_err(|error| anyhow!(error))
+    session.arrive().map_err(|error| anyhow!(error))?;
+    Ok(true)
 }
 
-/// Says the probe or the sentinel again and again until it has been received.
-fn repeat_in_band(session: &mut Session<'_, Subscriber>, key: &str) -> Result<(), String> {
+/// Says the probe or the sentinel again and again until it has been received. Says whether it was; `gives_up` ends it before.
+fn repeat_in_band(
+    session: &mut Session<'_, Subscriber>,
+    key: &str,
+    gives_up: impl Fn() -> bool,
+) -> Result<bool, String> {
     let since = Instant::now();
     while since.elapsed() < IN_BAND_PATIENCE {
         session.say_in_band(key)?;
         let next = Instant::now() + IN_BAND_INTERVAL;
         while Instant::now() < next {
             if session.follower.has_heard(key) {
-                return Ok(());
+                return Ok(true);
+            }
+            if gives_up() {
+                return Ok(false);
             }
             session.follow()?;
         }
@@ -245,10 +301,10 @@ fn repeat_in_band(session: &mut Session<'_, Subscriber>, key: &str) -> Result<()
     Err(format!("no {key} was received for {IN_BAND_PATIENCE:?}"))
 }
 
-/// Runs the producers and follows them from checkpoint to checkpoint up to the sentinel. A run that has failed ends at the
-/// checkpoint that finds it, since nothing after it can mend it. What goes wrong is the
-/// follower's to tell. Returns the durations of all calls, ns.
-fn drive(job: &Job<'_>, session: &mut Session<'_, Subscriber>, bar: &ProgressBar) -> anyhow::Result<Histogram<u64>> {
+/// Runs the producers and follows them from checkpoint to checkpoint up to the sentinel. A run that has failed, or that is
+/// asked to end, ends at the checkpoint that finds it, since nothing after it can mend it. What goes wrong is the
+/// follower's to tell. Returns the durations of all calls, ns, and whether the end came early because it was asked for.
+fn drive(job: &Job<'_>, session: &mut Session<'_, Subscriber>) -> anyhow::Result<(Histogram<u64>, bool)> {
     let checkpoints = job.checkpoints();
     std::thread::scope(|scope| {
         let spawn = |(producer, ledger)| {
@@ -258,28 +314,30 @@ fn drive(job: &Job<'_>, session: &mut Session<'_, Subscriber>, bar: &ProgressBar
         };
         let threads: Vec<_> = session.ledgers.iter().enumerate().map(spawn).collect();
         let mut follow = || {
+            let mut interrupted = false;
             for checkpoint in 1..=checkpoints {
                 session.checkpoint()?;
-                bar.set_message(format!("{} events received", session.follower.received()));
-                bar.inc(1);
-                if checkpoint == checkpoints || session.follower.has_failed() {
+                session.source.progress.checkpoint(session.follower.received());
+                interrupted = job.is_cut_short();
+                if checkpoint == checkpoints || session.follower.has_failed() || interrupted {
                     break;
                 }
                 job.gate.open();
             }
-            repeat_in_band(session, SENTINEL)
+            repeat_in_band(session, SENTINEL, || false).map(|_| interrupted)
         };
         let followed = if threads.iter().all(Result::is_ok) { follow() } else { Err("not all producers began".into()) };
-        bar.finish_and_clear();
+        session.source.progress.end();
         job.gate.break_up();
-        if let Err(error) = followed {
+        let interrupted = followed.unwrap_or_else(|error| {
             session.follower.fail(|| error);
-        }
+            job.is_cut_short()
+        });
         let mut publish_ns = model::histogram();
         for thread in threads {
             let thread = thread.context("cannot start a producer")?;
             publish_ns.add(thread.join().map_err(|_| anyhow!("a producer panicked"))?)?;
         }
-        Ok(publish_ns)
+        Ok((publish_ns, interrupted))
     })
 }

@@ -79,10 +79,19 @@ pub struct Report {
     pub elapsed_s: f64,
     pub producers: usize,
     pub view: Verdict,
+    /// Whether a signal ended the run early; there only if one did.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
 }
 
 impl Report {
-    pub fn new(end: &End, elapsed: Duration, publish_ns: &Histogram<u64>, producers: usize) -> Report {
+    pub fn new(
+        end: &End,
+        elapsed: Duration,
+        publish_ns: &Histogram<u64>,
+        producers: usize,
+        interrupted: bool,
+    ) -> Report {
         let End { status, heard, .. } = end;
         Report {
             events_accepted: end.accepted,
@@ -109,12 +118,16 @@ impl Report {
                 0 => Verdict::Equal,
                 _ => Verdict::EqualAfterResync,
             },
+            interrupted,
         }
     }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.interrupted {
+            writeln!(f, "interrupted by a signal; what follows is true of what was done until then")?;
+        }
         let rate = self.events_accepted as f64 / self.elapsed_s;
         writeln!(
             f,

@@ -2,6 +2,7 @@
 
 use super::model::follower::Message;
 use super::model::session::Source;
+use super::progress::Progress;
 use std::time::Instant;
 
 /// Messages taken in one go.
@@ -12,10 +13,12 @@ pub struct Subscriber {
     socket: zmq::Socket,
     /// What times of arrival are relative to.
     pub start: Instant,
+    /// Moved on whenever messages are looked for.
+    pub progress: Progress,
 }
 
 impl Subscriber {
-    pub fn connect(endpoint: &str) -> anyhow::Result<Self> {
+    pub fn connect(endpoint: &str, progress: Progress) -> anyhow::Result<Self> {
         // libzmq ends the process where it cannot have what it takes.
         kv_events::tools::prove(kv_events::tools::Needs::SOCKET)?;
         let socket = zmq::Context::new().socket(zmq::SUB)?;
@@ -24,7 +27,7 @@ impl Subscriber {
         socket.set_ipv6(endpoint.contains('['))?;
         socket.set_subscribe(b"")?;
         socket.connect(endpoint)?;
-        Ok(Subscriber { socket, start: Instant::now() })
+        Ok(Subscriber { socket, start: Instant::now(), progress })
     }
 
     /// The next message, if one is there.
@@ -60,6 +63,7 @@ impl Source for Subscriber {
     type Payload = zmq::Message;
 
     fn receive(&mut self, in_hand: &mut Vec<Message<zmq::Message>>) -> Result<(), String> {
+        self.progress.tick();
         match self.socket.poll(zmq::POLLIN, 1) {
             Ok(_) | Err(zmq::Error::EINTR) => {}
             Err(error) => return Err(format!("the subscriber's socket failed: {error}")),

@@ -3,8 +3,9 @@
 use super::workload::{self, Request};
 use anyhow::{Context, anyhow, ensure};
 use std::fs::File;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
+
+use crate::input::{self, Lines};
 
 /// Requests of the built-in workload.
 const BUILT_IN: usize = 12_000;
@@ -15,18 +16,18 @@ const FORM: &str = r#"{"timestamp": ms, "input_length": tokens, "output_length":
 /// The blocks of each request, in order.
 pub type Trace = Vec<Vec<u64>>;
 
-/// Reads JSON lines. Nothing is passed over: a line that is no request is an error that names it.
-pub fn read(path: &Path) -> anyhow::Result<Trace> {
+/// Reads JSON lines of at most `max_line` bytes. Nothing is passed over: a line that is no request is an error that names
+/// it.
+pub fn read(path: &Path, max_line: usize) -> anyhow::Result<Trace> {
     let name = path.display();
-    let mut file = BufReader::new(File::open(path).with_context(|| format!("cannot open the trace {name}"))?);
+    let file = File::open(path).with_context(|| format!("cannot open the trace {name}"))?;
+    let mut lines = Lines::new(file, format!("the trace {name}"), max_line);
     let mut trace = Vec::new();
-    let mut line = Vec::new();
-    for number in 1.. {
-        line.clear();
-        if file.read_until(b'\n', &mut line).with_context(|| format!("cannot read the trace {name}"))? == 0 {
-            break;
-        }
-        let request: Request = serde_json::from_slice(&line).map_err(|error| {
+    while let Some((number, line)) = lines.next()? {
+        let request: Request = serde_json::from_slice(line).map_err(|error| {
+            if let Some(oddity) = input::oddity(number, line) {
+                return anyhow!("{name}, line {number}: {oddity}");
+            }
             let (cause, column) = (error.to_string(), error.column());
             // The line is counted here.
             let cause = cause.split(" at line ").next().unwrap_or_default();

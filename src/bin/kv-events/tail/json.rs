@@ -10,11 +10,13 @@ use serde::Serialize;
 
 use super::Show;
 use super::tally::Tally;
+use crate::out;
 
 pub struct Json<W> {
     output: W,
     /// The topic that was asked for; others are named.
     topic: String,
+    for_terminal: bool,
 }
 
 #[derive(Serialize)]
@@ -68,13 +70,14 @@ struct OneEvent<'a, E> {
 }
 
 impl<W: Write> Json<W> {
-    pub fn new(output: W, topic: String) -> Self {
-        Json { output, topic }
+    pub fn new(output: W, topic: String, for_terminal: bool) -> Self {
+        Json { output, topic, for_terminal }
     }
 
     fn write(&mut self, line: &'static str, endpoint: &str, topic: &[u8], rest: impl Serialize) -> io::Result<()> {
         let topic = (topic != self.topic.as_bytes()).then(|| String::from_utf8_lossy(topic));
-        crate::json::write(&mut self.output, &Line { line, source: endpoint, topic, rest })?;
+        let line = Line { line, source: endpoint, topic, rest };
+        out::write_json(&mut self.output, &line, self.for_terminal)?;
         self.output.write_all(b"\n")
     }
 }

@@ -1,10 +1,9 @@
 //! What arrived, added up.
 
-use std::io;
 use std::time::Instant;
 
 use kv_events::decode::{Event, EventError};
-use kv_events::subscriber::{Delivery, Message};
+use kv_events::subscriber::Delivery;
 use kv_events::tracker::{GapCause, Verdict};
 use serde::Serialize;
 
@@ -147,13 +146,8 @@ impl Tallies {
         Tallies { sources: endpoints.iter().map(silent).collect(), left: limit }
     }
 
-    /// Counts what was delivered, a message's events up to the limit, and has each of them looked at. Returns the
-    /// source's place.
-    pub fn count(
-        &mut self,
-        delivery: &Delivery,
-        mut look: impl FnMut(&Message, &Result<Event<'_>, EventError>) -> io::Result<()>,
-    ) -> io::Result<usize> {
+    /// Counts what was delivered, but for a message's events. Returns the source's place.
+    pub fn count(&mut self, delivery: &Delivery) -> usize {
         let source = match delivery {
             Delivery::Notice { source, .. } | Delivery::Malformed { source, .. } => source,
             Delivery::Message(message) => message.source(),
@@ -163,23 +157,20 @@ impl Tallies {
         match delivery {
             Delivery::Notice { sequence, verdict, .. } => tally.notice(*sequence, *verdict),
             Delivery::Malformed { sequence, .. } => tally.malformed(*sequence),
-            Delivery::Message(message) => {
-                tally.message(message.sequence(), message.is_duplicate());
-                for event in message.batch().events() {
-                    if !message.is_duplicate() {
-                        tally.event(&event);
-                    }
-                    look(message, &event)?;
-                    if let Some(left) = &mut self.left {
-                        *left -= 1;
-                        if *left == 0 {
-                            break;
-                        }
-                    }
-                }
-            }
+            Delivery::Message(message) => tally.message(message.sequence(), message.is_duplicate()),
         }
-        Ok(place)
+        place
+    }
+
+    /// Counts an event of a message of the source at this place. Says whether the limit is reached.
+    pub fn count_event(&mut self, place: usize, is_duplicate: bool, event: &Result<Event<'_>, EventError>) -> bool {
+        if !is_duplicate {
+            self.sources[place].event(event);
+        }
+        if let Some(left) = &mut self.left {
+            *left -= 1;
+        }
+        self.is_full()
     }
 
     /// Whether the limit is reached.

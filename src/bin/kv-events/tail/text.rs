@@ -4,14 +4,14 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::time::SystemTime;
 
-use kv_events::decode::{Batch, BlockHash, Envelope, Event, EventError, List, MediumName};
+use kv_events::decode::{Additions, Batch, BlockHash, Envelope, Event, EventError, List, MediumName};
 use kv_events::subscriber::{Malformed, Source};
 use kv_events::tracker::{GapCause, Verdict};
 
 use super::Show;
-use super::plain::Plain;
 use super::stamp;
 use super::tally::Tally;
+use crate::out::Plain;
 
 pub struct Text<W> {
     output: W,
@@ -44,7 +44,7 @@ impl<W: Write> Text<W> {
             self.output.write_all(b"\x1b[0m")?;
         }
         if self.name_source || !source.topic().is_empty() {
-            write!(self.output, "  [{}", source.endpoint())?;
+            write!(self.output, "  [{}", Plain(source.endpoint()))?;
             if !source.topic().is_empty() {
                 write!(self.output, " {}", Plain(&String::from_utf8_lossy(source.topic())))?;
             }
@@ -128,14 +128,18 @@ impl<W: Write> Show for Text<W> {
                 if let Some(tokens) = &stored.token_ids {
                     let _ = write!(what, ", {} tokens", tokens.len());
                 }
+                mark(&mut what, stored.group_idx, (stored.lora_id, stored.lora_name), &stored.additions);
                 (Colour::Green, name(stored.medium), what)
             }
             Ok(Event::Removed(removed)) => {
-                (Colour::Yellow, name(removed.medium), subject(removed.envelope.as_ref(), &removed.block_hashes))
+                let mut what = subject(removed.envelope.as_ref(), &removed.block_hashes);
+                mark(&mut what, removed.group_idx, (None, removed.lora_name), &removed.additions);
+                (Colour::Yellow, name(removed.medium), what)
             }
             Ok(Event::Cleared(cleared)) => {
                 let tenant = cleared.envelope.and_then(|envelope| envelope.tenant_id);
-                let what = tenant.map_or("everything".to_owned(), |tenant| format!("all of {}", Plain(tenant)));
+                let mut what = tenant.map_or("everything".to_owned(), |tenant| format!("all of {}", Plain(tenant)));
+                mark(&mut what, None, (None, cleared.lora_name), &cleared.additions);
                 (Colour::Magenta, name(cleared.medium), what)
             }
             Ok(_) => (Colour::Grey, String::new(), String::new()),
@@ -152,7 +156,7 @@ impl<W: Write> Show for Text<W> {
     fn summary(&mut self, tally: &Tally) -> io::Result<()> {
         let Tally { messages, events, stored, removed, cleared, errors, malformed, .. } = tally;
         let Tally { gaps, missed, duplicates, restarts, seconds, .. } = tally;
-        write!(self.output, "\n{}", tally.endpoint)?;
+        write!(self.output, "\n{}", Plain(&tally.endpoint))?;
         if !tally.topic.is_empty() {
             write!(self.output, " {}", Plain(&String::from_utf8_lossy(&tally.topic)))?;
         }
@@ -196,6 +200,22 @@ fn why(tally: &Tally) -> String {
         _ => {}
     }
     if parts.is_empty() { String::new() } else { format!(" ({})", parts.join("; ")) }
+}
+
+/// Adds the cache group, the adapter, and where the blocks lie as seen from the publisher, where an event says so.
+fn mark(what: &mut String, group: Option<u32>, lora: (Option<u64>, Option<&str>), additions: &Additions<'_>) {
+    // Writing to a string cannot fail.
+    if let Some(group) = group {
+        let _ = write!(what, ", group {group}");
+    }
+    match lora {
+        (_, Some(name)) if !name.is_empty() => _ = write!(what, ", LoRA {}", Plain(name)),
+        (Some(id), _) => _ = write!(what, ", LoRA {id}"),
+        _ => {}
+    }
+    if let Some(locality) = additions.locality {
+        let _ = write!(what, ", {}", Plain(locality));
+    }
 }
 
 /// What an event is about: an object, or blocks.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use kv_events::decode::Timestamp;
 
-use super::WINDOW;
+use super::{Ticks, WINDOW};
 use crate::tail::stamp::lag;
 use crate::tail::tally::Tally;
 
@@ -23,7 +23,7 @@ pub struct Lag {
 #[derive(Debug, Default)]
 pub struct Flow {
     /// Messages and events so far, at each of the last ticks.
-    ticks: VecDeque<(Instant, u64, u64)>,
+    ticks: Ticks<2>,
     /// Lags since each of the last ticks, the present one in front.
     lags: VecDeque<Vec<i64>>,
     last_lag: Option<i64>,
@@ -41,22 +41,13 @@ impl Flow {
         self.lags[0].extend(self.last_lag);
     }
 
-    /// Events and messages per second in the window that ends now.
-    pub fn tick(&mut self, tally: &Tally, now: Instant) -> (f64, f64) {
+    /// Messages and events per second in the window that ends now; `before` are the ticks of the window.
+    pub fn tick(&mut self, tally: &Tally, before: &[Instant], now: Instant) -> [f64; 2] {
         let heard = tally.messages + tally.malformed + tally.duplicates;
         if heard > self.heard.map_or(0, |(before, _)| before) {
             self.heard = Some((heard, now));
         }
-        let (since, messages, events) = self.ticks.front().copied().unwrap_or((now, tally.messages, tally.events));
-        self.ticks.push_back((now, tally.messages, tally.events));
-        if self.ticks.len() > WINDOW {
-            self.ticks.pop_front();
-        }
-        let seconds = (now - since).as_secs_f64();
-        if seconds == 0.0 {
-            return (0.0, 0.0);
-        }
-        ((tally.messages - messages) as f64 / seconds, (tally.events - events) as f64 / seconds)
+        self.ticks.tick([tally.messages, tally.events], before, now)
     }
 
     /// How late messages are; then the window moves on.
@@ -107,27 +98,42 @@ mod tests {
         let begun = Instant::now();
         let mut tick = |ms, messages, events| {
             (tally.messages, tally.events) = (messages, events);
-            flow.tick(&tally, begun + Duration::from_millis(ms))
+            flow.tick(&tally, &[], begun + Duration::from_millis(ms))
         };
-        assert_eq!(tick(0, 0, 0), (0.0, 0.0));
-        assert_eq!(tick(200, 2, 128), (10.0, 640.0));
-        assert_eq!(tick(400, 2, 128), (5.0, 320.0));
-        assert_eq!(tick(600, 2, 128).0.round(), 3.0);
+        assert_eq!(tick(0, 0, 0), [0.0, 0.0]);
+        assert_eq!(tick(200, 2, 128), [10.0, 640.0]);
+        assert_eq!(tick(400, 2, 128), [5.0, 320.0]);
+        assert_eq!(tick(600, 2, 128)[0].round(), 3.0);
         tick(800, 2, 128);
-        assert_eq!(tick(1000, 2, 128), (2.0, 128.0));
-        assert_eq!(tick(1200, 2, 128), (0.0, 0.0));
+        assert_eq!(tick(1000, 2, 128), [2.0, 128.0]);
+        assert_eq!(tick(1200, 2, 128), [0.0, 0.0]);
+    }
+
+    #[test]
+    fn the_first_rates_of_who_is_new_are_the_window_s_too() {
+        let (mut flow, mut tally) = (Flow::default(), Tally::default());
+        let begun = Instant::now();
+        let at = |ms| begun + Duration::from_millis(ms);
+        let before = [200, 400, 600, 800, 1000].map(at);
+        (tally.messages, tally.events) = (3, 60);
+        assert_eq!(flow.tick(&tally, &before, at(1200)), [3.0, 60.0]);
+        assert_eq!(flow.tick(&tally, &before, at(1400)), [3.0, 60.0]);
+        for ms in [1600, 1800, 2000] {
+            flow.tick(&tally, &before, at(ms));
+        }
+        assert_eq!(flow.tick(&tally, &before, at(2200)), [0.0, 0.0]);
     }
 
     #[test]
     fn silence_begins_when_figures_stand_still() {
         let (mut flow, mut tally) = (Flow::default(), Tally::default());
         let begun = Instant::now();
-        flow.tick(&tally, begun);
+        flow.tick(&tally, &[], begun);
         assert_eq!(flow.silence(begun), None);
         tally.malformed = 1;
-        flow.tick(&tally, begun);
+        flow.tick(&tally, &[], begun);
         let later = begun + Duration::from_secs(7);
-        flow.tick(&tally, later);
+        flow.tick(&tally, &[], later);
         assert_eq!(flow.silence(later), Some(Duration::from_secs(7)));
     }
 }

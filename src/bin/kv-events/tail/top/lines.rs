@@ -14,6 +14,10 @@ impl<W: Write> Lines<W> {
     pub fn new(output: W) -> Self {
         Lines { output, views: 0 }
     }
+
+    pub fn into_output(self) -> W {
+        self.output
+    }
 }
 
 impl<W: Write> Surface for Lines<W> {

@@ -1,12 +1,14 @@
 //! From what arrives to the figures that are shown.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant, SystemTime};
 
 use kv_events::decode::{Event, EventError, Timestamp};
 
+use super::WINDOW;
 use super::flow::{Flow, Lag};
 use super::shares::{Media, Medium, Tenant, Tenants};
-use crate::tail::plain::Plain;
+use crate::out::Plain;
 use crate::tail::tally::{Tallies, Tally};
 
 /// How long a source says nothing before it is shown as silent.
@@ -18,6 +20,8 @@ const TOP_TENANTS: usize = 100;
 #[derive(Debug)]
 pub struct Model {
     begun: Instant,
+    /// When the figures were last asked for, as far back as rates go.
+    ticks: VecDeque<Instant>,
     /// By the tallies' places.
     flows: Vec<Flow>,
     tenants: Tenants,
@@ -72,7 +76,13 @@ pub enum State {
 
 impl Model {
     pub fn new(now: Instant) -> Self {
-        Model { begun: now, flows: Vec::new(), tenants: Tenants::default(), media: Media::default() }
+        Model {
+            begun: now,
+            ticks: VecDeque::new(),
+            flows: Vec::new(),
+            tenants: Tenants::default(),
+            media: Media::default(),
+        }
     }
 
     /// A message of the source at this place in the tallies.
@@ -101,15 +111,22 @@ impl Model {
 
     /// The figures as they are now; the window moves on.
     pub fn view(&mut self, tallies: &Tallies, away: &[String], now: Instant) -> View {
+        let mut before = std::mem::take(&mut self.ticks);
+        let ticks = &*before.make_contiguous();
         let sources = tallies.told().map(|(place, tally)| {
             let is_away = away.contains(&tally.endpoint);
-            source(tally, self.flow(place), is_away, now)
+            source(tally, self.flow(place), is_away, ticks, now)
         });
         let sources = sources.collect();
         let mut media = self.media.all().to_vec();
         media.iter_mut().for_each(|medium| medium.name = Plain(&medium.name).to_string());
-        let mut tenants = self.tenants.tick(TOP_TENANTS, now);
+        let mut tenants = self.tenants.tick(TOP_TENANTS, ticks, now);
         tenants.iter_mut().for_each(|tenant| tenant.name = Plain(&tenant.name).to_string());
+        before.push_back(now);
+        if before.len() > WINDOW {
+            before.pop_front();
+        }
+        self.ticks = before;
         View {
             running: now.saturating_duration_since(self.begun),
             sources,
@@ -129,8 +146,8 @@ impl Model {
     }
 }
 
-fn source(tally: &Tally, flow: &mut Flow, is_away: bool, now: Instant) -> SourceView {
-    let (messages_per_second, events_per_second) = flow.tick(tally, now);
+fn source(tally: &Tally, flow: &mut Flow, is_away: bool, before: &[Instant], now: Instant) -> SourceView {
+    let [messages_per_second, events_per_second] = flow.tick(tally, before, now);
     let state = match flow.silence(now) {
         _ if is_away => State::Away,
         None => State::Waiting,

@@ -1,10 +1,9 @@
 //! Whose events they are, and where the objects lie: counts by names that come from the wire, in bounded memory.
 
 use std::collections::HashMap;
-use std::collections::VecDeque;
 use std::time::Instant;
 
-use super::WINDOW;
+use super::Ticks;
 
 /// Tenants that are counted at a time.
 const TENANTS: usize = 1024;
@@ -33,7 +32,7 @@ struct Count {
     /// Events since it is in the list.
     events: u64,
     /// Those at each of the last ticks.
-    ticks: VecDeque<(Instant, u64)>,
+    ticks: Ticks<1>,
 }
 
 /// A tenant in the list.
@@ -63,31 +62,19 @@ impl Tenants {
         }
     }
 
-    /// The list's first `most`, by events.
-    pub fn tick(&mut self, most: usize, now: Instant) -> Vec<Tenant> {
-        let mut all: Vec<_> =
-            self.counts.iter_mut().map(|(name, count)| (&**name, count.events, count.tick(now))).collect();
+    /// The list's first `most`, by events; `before` are the ticks of the window.
+    pub fn tick(&mut self, most: usize, before: &[Instant], now: Instant) -> Vec<Tenant> {
+        let rated =
+            |(name, count): (_, &mut Count)| (name, count.events, count.ticks.tick([count.events], before, now)[0]);
+        let mut all: Vec<(&Box<str>, u64, f64)> = self.counts.iter_mut().map(rated).collect();
         all.sort_unstable_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
         all.truncate(most);
-        all.into_iter().map(|(name, events, rate)| Tenant { name: name.to_owned(), events, rate }).collect()
+        all.into_iter().map(|(name, events, rate)| Tenant { name: name.to_string(), events, rate }).collect()
     }
 
     /// How many tenants are in the list.
     pub fn len(&self) -> usize {
         self.counts.len()
-    }
-}
-
-impl Count {
-    fn tick(&mut self, now: Instant) -> f64 {
-        // Who is new had no events a tick ago; when that was is not known, so its rate begins with the next tick.
-        let (since, before) = self.ticks.front().copied().unwrap_or((now, self.events));
-        self.ticks.push_back((now, self.events));
-        if self.ticks.len() > WINDOW {
-            self.ticks.pop_front();
-        }
-        let seconds = (now - since).as_secs_f64();
-        if seconds == 0.0 { 0.0 } else { (self.events - before) as f64 / seconds }
     }
 }
 
@@ -145,11 +132,11 @@ mod tests {
         let mut tenants = Tenants::default();
         let now = Instant::now();
         tenants.event("b");
-        tenants.tick(9, now);
+        tenants.tick(9, &[], now);
         ["a", "b", "a", "a", "c"].into_iter().for_each(|name| tenants.event(name));
-        let top = tenants.tick(2, now + Duration::from_secs(1));
+        let top = tenants.tick(2, &[now], now + Duration::from_secs(1));
         let tenant = |name: &str, events, rate| Tenant { name: name.to_owned(), events, rate };
-        assert_eq!(top, [tenant("a", 3, 0.0), tenant("b", 2, 1.0)]);
+        assert_eq!(top, [tenant("a", 3, 3.0), tenant("b", 2, 1.0)]);
         assert_eq!((tenants.len(), tenants.events, tenants.forgotten), (3, 6, 0));
     }
 
@@ -164,7 +151,7 @@ mod tests {
             }
         }
         assert!(tenants.len() <= TENANTS);
-        let top = tenants.tick(1, Instant::now());
+        let top = tenants.tick(1, &[], Instant::now());
         assert_eq!(top[0].name, "steady");
         let true_count = (events / 50 + 1) as u64;
         assert!(top[0].events <= true_count && top[0].events + tenants.forgotten >= true_count);
@@ -176,7 +163,7 @@ mod tests {
         let mut tenants = Tenants::default();
         tenants.event(&format!("{}é-1", "x".repeat(NAME_BYTES - 1)));
         tenants.event(&format!("{}é-2", "x".repeat(NAME_BYTES - 1)));
-        assert_eq!(tenants.tick(9, Instant::now())[0].name, "x".repeat(NAME_BYTES - 1));
+        assert_eq!(tenants.tick(9, &[], Instant::now())[0].name, "x".repeat(NAME_BYTES - 1));
         assert_eq!(tenants.len(), 1);
     }
 
