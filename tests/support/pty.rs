@@ -36,14 +36,15 @@ impl Pty {
         let master = File::from(pty.master);
         let (sender, output) = channel();
         let mut reader = master.try_clone().unwrap();
-        std::thread::spawn(move || {
+        let read = move || {
             let mut buffer = [0; 4096];
             while let Ok(bytes) = reader.read(&mut buffer) {
                 if sender.send(buffer[..bytes].to_vec()).is_err() {
                     break;
                 }
             }
-        });
+        };
+        std::thread::Builder::new().spawn(read).unwrap();
         let parser = vt100::Parser::new(rows, columns, 0);
         Pty { master, slave: pty.slave, output, parser, before, written: Vec::new(), child }
     }
