@@ -1,9 +1,12 @@
 //! Tells loss, repetition and restart from order: a pure state machine over sequence numbers, one per source.
 //!
-//! A **source** is what numbers its messages for itself: one endpoint and topic. Sharing a tracker between two sources
-//! gives endless false gaps. Feed it every message with a readable sequence number, in the order of arrival, *before*
-//! the message is used; it answers with a [`Verdict`]. There is no clock, no I/O and no allocation on the word of the
-//! input in here: a tracker holds the last 256 messages' numbers, timestamps and ids, and its counters.
+//! A **source** is what numbers its messages for itself: with most producers one endpoint and topic, with some one
+//! endpoint (see [`Numbering`]; [`Topics`] follows all topics of an endpoint and finds out which). Sharing a tracker
+//! between two sources gives endless false gaps. Feed it every message with a readable sequence number, in the order of
+//! arrival, *before* the message is used; it answers with a [`Verdict`]. Tell it with [`Tracker::reconnected`] when the
+//! connection was lost and is there again. There is no clock, no I/O and no allocation on the word of the input in here:
+//! a tracker holds the last 1024 messages' numbers, timestamps and ids (40 KiB once it has seen so many), and its
+//! counters.
 //!
 //! # The rules
 //!
@@ -11,16 +14,17 @@
 //!
 //! - **`last + 1`** is in order, **a higher number** reveals a gap, unless the event ids go back: then the publisher
 //!   was restarted and has come just as far, or farther, while nobody listened.
-//! - **`last` or lower** is a *restart* if the batch's timestamp is later than the last message's, or if its event ids
-//!   went back: no message of this life can have this number and these ids. Otherwise it is a *duplicate*: a message
-//!   that was seen, or one that was missed and comes late. A message that is known to have been seen, with this
-//!   number, timestamp and ids, is a duplicate whatever the clock did since.
+//! - **`last` or lower** is
+//!   - a *duplicate* if that number is remembered with the same timestamp and ids,
+//!   - a *restart* if it is remembered with others, if its batch's timestamp is later than the last message's, if its
+//!     event ids went back, or if the connection was lost since the last message: a publisher that begins anew may have
+//!     its clock behind, and withholding all it says would be worse than a snapshot too many,
+//!   - else a *duplicate*: a message that was seen long ago, or one that was missed and comes late.
 //!
 //! Event ids bear witness only where they are dense (see [`EventIds`]). A repeated message has lower ids than the last
-//! one, and so has a restarted publisher. What tells them apart is memory: the last 256 messages' timestamps and ids. A
-//! repeated one has those it had, and one that was missed has ids between its neighbours'. A number before all of
-//! these with ids below theirs counts as a restart, as taking a restart for a repetition would hide everything the new
-//! publisher says until its numbers pass the old ones.
+//! one, and so has a restarted publisher. What tells them apart is memory: a repeated one has the ids it had, and one
+//! that was missed has ids between its neighbours'. A number before all that is remembered with ids below theirs counts
+//! as a restart.
 //!
 //! Ids that jump *ahead* while the numbers are in order can't come from one life of a dense stream. If this life has
 //! shown its ids to run on across messages, it is a restart; if it has not, the producer's ids are not dense after
@@ -35,11 +39,15 @@
 
 mod history;
 mod ids;
+mod topics;
+mod verdict;
 
 use crate::decode::Timestamp;
-use history::{Fit, History};
+use history::{History, Memory};
 use ids::NextId;
 pub use ids::{EventId, EventIds};
+pub use topics::{Numbering, Topics};
+pub use verdict::{Counters, GapCause, Verdict};
 
 /// The number a publisher's first message has if nothing was lost before it.
 ///
@@ -100,105 +108,6 @@ impl Observed {
     }
 }
 
-/// What a message says about the messages before it.
-///
-/// These are all there are: a `match` needs no arm for the unknown, and should have none, as whoever keeps a view has to
-/// know what each of them does to it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[must_use]
-pub enum Verdict {
-    /// The source's first message.
-    Started {
-        /// How many numbers lie before it; `None` if the base is unknown. A view built from here on lacks what they
-        /// said.
-        missed: Option<u64>,
-    },
-    /// The number after the last one.
-    InOrder,
-    /// Numbers `from` to `to`, both included, were missed. Whoever keeps a view can't trust it from here on.
-    Gap {
-        /// The first number missed.
-        from: u64,
-        /// The last number missed.
-        to: u64,
-        /// Who lost them.
-        cause: GapCause,
-    },
-    /// A message that was seen, or one of a gap that comes too late. Using it would undo what later messages said.
-    Duplicate,
-    /// Another life of the publisher: all it said before is void, and its numbers begin anew.
-    Restarted {
-        /// The last number of the life before.
-        previous: u64,
-        /// How many numbers of the new life lie before this message; `None` if the base is unknown.
-        missed: Option<u64>,
-    },
-}
-
-impl Verdict {
-    /// How many numbers a gap has; 0 if this is none.
-    #[must_use]
-    pub const fn gap_size(self) -> u64 {
-        match self {
-            // Numbers behind one that was seen: there can't be 2^64 of them.
-            Verdict::Gap { from, to, .. } => (to - from).saturating_add(1),
-            _ => 0,
-        }
-    }
-}
-
-/// Who lost the messages of a gap, by the event ids around it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum GapCause {
-    /// The ids run on across the gap: the publisher lost events before it sent them (evicted from a full queue, or
-    /// failed to send). Empty batches that were lost on the way look the same.
-    Evicted,
-    /// Ids are missing too: messages that were sent got lost on the way (a high-water mark, a broken connection).
-    /// Evictions may be among them.
-    Lost,
-    /// There are no ids to judge by.
-    Unknown,
-}
-
-impl GapCause {
-    /// The cause's name in `kv-events tail --json`.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            GapCause::Evicted => "evicted",
-            GapCause::Lost => "lost",
-            GapCause::Unknown => "unknown",
-        }
-    }
-}
-
-/// What a tracker has counted since it was made. Restarts reset nothing.
-///
-/// In one life, `last_sequence - first_sequence + 1 = messages + missed`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[non_exhaustive]
-pub struct Counters {
-    /// Messages, duplicates left out.
-    pub messages: u64,
-    /// Gaps.
-    pub gaps: u64,
-    /// Numbers in all gaps together. What was missed before the first message is not in it.
-    pub missed: u64,
-    /// Those of `missed` that lie in gaps with [`GapCause::Evicted`].
-    pub missed_evicted: u64,
-    /// Those of `missed` that lie in gaps with [`GapCause::Lost`].
-    pub missed_lost: u64,
-    /// Duplicates.
-    pub duplicates: u64,
-    /// Restarts.
-    pub restarts: u64,
-    /// Number of the first message.
-    pub first_sequence: Option<u64>,
-    /// Number of the last message that was not a duplicate.
-    pub last_sequence: Option<u64>,
-}
-
 /// Follows the numbers of one source. See the [module's text](self) for the rules.
 ///
 /// ```
@@ -223,6 +132,8 @@ pub struct Counters {
 pub struct Tracker {
     base: Base,
     life: Option<Life>,
+    /// The connection was lost since the last message that was no duplicate.
+    reconnected: bool,
     counters: Counters,
 }
 
@@ -242,29 +153,22 @@ impl Tracker {
     /// A tracker that has seen nothing.
     #[must_use]
     pub fn new(base: Base) -> Self {
-        Tracker { base, life: None, counters: Counters::default() }
+        Tracker { base, life: None, reconnected: false, counters: Counters::default() }
     }
 
     /// What this message says about those before it. Call it once for every message, in the order of arrival.
     pub fn observe(&mut self, message: &Observed) -> Verdict {
-        let verdict = match &mut self.life {
-            None => Verdict::Started { missed: self.base.missed_before(message) },
-            Some(life) => match life.judge(message) {
-                Judgement::Next => Verdict::InOrder,
-                Judgement::Gap { from, to, cause } => Verdict::Gap { from, to, cause },
-                Judgement::Old => Verdict::Duplicate,
-                Judgement::OtherLife => {
-                    Verdict::Restarted { previous: life.last, missed: self.base.missed_before(message) }
-                }
-            },
-        };
-        match (&mut self.life, verdict) {
-            (_, Verdict::Duplicate) => {}
-            (Some(life), Verdict::InOrder | Verdict::Gap { .. }) => life.take(message),
-            (life, _) => *life = Some(Life::begin(message)),
-        }
-        self.counters.count(message.sequence, verdict);
-        verdict
+        self.observe_under(message, 0).verdict()
+    }
+
+    /// The connection was lost and is there again: what was sent meanwhile may be missing, and the next number tells.
+    /// Call it before [`observe`](Tracker::observe) is given the first message of the new connection.
+    ///
+    /// Returns whether that is worth telling: before the first message there was nothing to lose.
+    pub fn reconnected(&mut self) -> bool {
+        self.reconnected = self.life.is_some();
+        self.counters.reconnections += u64::from(self.reconnected);
+        self.reconnected
     }
 
     /// What was counted so far.
@@ -272,48 +176,95 @@ impl Tracker {
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
+
+    fn last(&self) -> Option<u64> {
+        self.life.as_ref().map(|life| life.last)
+    }
+
+    /// Likewise, where several topics share one tracker: a number that was seen under another topic was another message's.
+    fn observe_under(&mut self, message: &Observed, topic: u32) -> Judgement {
+        let missed = self.base.missed_before(message);
+        let judgement = match &mut self.life {
+            None => Judgement::New(Verdict::Started { missed }),
+            Some(life) => life.judge(message, topic, self.reconnected, missed),
+        };
+        if let Judgement::New(verdict) = judgement {
+            match (&mut self.life, verdict) {
+                (Some(life), Verdict::InOrder | Verdict::Gap { .. }) => life.take(message, topic),
+                (Some(life), _) => life.begin(message, topic),
+                (none, _) => none.insert(Life::new(message.sequence)).begin(message, topic),
+            }
+            self.reconnected = false;
+        }
+        self.counters.count(message.sequence, judgement.verdict());
+        judgement
+    }
 }
 
+/// A verdict, and whether a duplicate is known to be one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Judgement {
-    Next,
-    Gap { from: u64, to: u64, cause: GapCause },
+    /// No duplicate.
+    New(Verdict),
+    /// This very message was seen.
+    Repeated,
+    /// An old number, and nothing says that it is a new life's.
     Old,
-    OtherLife,
+}
+
+impl Judgement {
+    fn verdict(self) -> Verdict {
+        match self {
+            Judgement::New(verdict) => verdict,
+            Judgement::Repeated | Judgement::Old => Verdict::Duplicate,
+        }
+    }
 }
 
 impl Life {
-    fn begin(message: &Observed) -> Self {
-        let mut history = History::default();
-        history.push(*message);
-        Life {
-            last: message.sequence,
-            timestamp: message.timestamp,
-            next_id: NextId::Unknown.after(message.ids, false),
-            ids_proven: false,
-            history,
-        }
+    fn new(sequence: u64) -> Self {
+        let history = History::default();
+        Life { last: sequence, timestamp: None, next_id: NextId::Unknown, ids_proven: false, history }
     }
 
-    fn judge(&mut self, message: &Observed) -> Judgement {
+    /// Begins anew with `message`, in the memory that is there.
+    fn begin(&mut self, message: &Observed, topic: u32) {
+        self.last = message.sequence;
+        self.timestamp = message.timestamp;
+        self.next_id = NextId::Unknown.after(message.ids, false);
+        self.ids_proven = false;
+        self.history.clear();
+        self.history.push(message, topic);
+    }
+
+    fn judge(&mut self, message: &Observed, topic: u32, reconnected: bool, missed: Option<u64>) -> Judgement {
+        let restarted = Judgement::New(Verdict::Restarted { previous: self.last, missed });
         let next_id = self.next_id;
         let first_id = message.ids.range().map(|(first, _)| first);
         let gone = match message.sequence.checked_sub(self.last) {
-            None | Some(0) => return self.judge_old(message),
+            None | Some(0) => {
+                let later = message.timestamp.zip(self.timestamp).is_some_and(|(new, last)| is_later(new, last));
+                return match self.history.recall(message, topic, next_id.floor().is_some()) {
+                    Memory::Same => Judgement::Repeated,
+                    Memory::Unknown if !later && !reconnected => Judgement::Old,
+                    Memory::Unknown | Memory::Other => restarted,
+                };
+            }
             Some(step) => step - 1,
         };
         if first_id.zip(next_id.floor()).is_some_and(|(first, floor)| first < floor) {
-            return Judgement::OtherLife;
+            return restarted;
         }
         if gone == 0 {
             return match (first_id, next_id) {
                 (Some(first), NextId::Exactly(next)) if first > next => {
                     if self.ids_proven {
-                        return Judgement::OtherLife;
+                        return restarted;
                     }
                     self.next_id = NextId::NoWitness;
-                    Judgement::Next
+                    Judgement::New(Verdict::InOrder)
                 }
-                _ => Judgement::Next,
+                _ => Judgement::New(Verdict::InOrder),
             };
         }
         let cause = match (first_id, next_id) {
@@ -322,22 +273,11 @@ impl Life {
             _ => GapCause::Unknown,
         };
         // `last < last + 1 <= sequence - 1`, as at least one number is gone.
-        Judgement::Gap { from: self.last + 1, to: message.sequence - 1, cause }
-    }
-
-    /// A number at or below the last one.
-    fn judge_old(&self, message: &Observed) -> Judgement {
-        let fit = self.history.fit(message, self.next_id.floor().is_some());
-        let later = message.timestamp.zip(self.timestamp).is_some_and(|(new, last)| is_later(new, last));
-        match fit {
-            Fit::Repeated => Judgement::Old,
-            Fit::Fits if !later => Judgement::Old,
-            Fit::Fits | Fit::Foreign => Judgement::OtherLife,
-        }
+        Judgement::New(Verdict::Gap { from: self.last + 1, to: message.sequence - 1, cause })
     }
 
     /// `message` is the last one now.
-    fn take(&mut self, message: &Observed) {
+    fn take(&mut self, message: &Observed, topic: u32) {
         let in_order = message.sequence - self.last == 1;
         if let (Some((first, _)), NextId::Exactly(next)) = (message.ids.range(), self.next_id) {
             self.ids_proven |= in_order && first == next;
@@ -345,7 +285,7 @@ impl Life {
         self.next_id = self.next_id.after(message.ids, !in_order);
         self.last = message.sequence;
         self.timestamp = message.timestamp.or(self.timestamp);
-        self.history.push(*message);
+        self.history.push(message, topic);
     }
 }
 
@@ -356,31 +296,5 @@ fn is_later(new: Timestamp, last: Timestamp) -> bool {
         (Timestamp::Int(new), Timestamp::Float(last)) => !last.is_nan() && new > last.floor() as i128,
         (Timestamp::Float(new), Timestamp::Int(last)) => !new.is_nan() && new.ceil() as i128 > last,
         _ => new > last,
-    }
-}
-
-impl Counters {
-    fn count(&mut self, sequence: u64, verdict: Verdict) {
-        if verdict == Verdict::Duplicate {
-            self.duplicates += 1;
-            return;
-        }
-        self.messages += 1;
-        self.first_sequence.get_or_insert(sequence);
-        self.last_sequence = Some(sequence);
-        match verdict {
-            Verdict::Gap { cause, .. } => {
-                let size = verdict.gap_size();
-                self.gaps += 1;
-                self.missed = self.missed.saturating_add(size);
-                match cause {
-                    GapCause::Evicted => self.missed_evicted = self.missed_evicted.saturating_add(size),
-                    GapCause::Lost => self.missed_lost = self.missed_lost.saturating_add(size),
-                    GapCause::Unknown => {}
-                }
-            }
-            Verdict::Restarted { .. } => self.restarts += 1,
-            Verdict::Started { .. } | Verdict::InOrder | Verdict::Duplicate => {}
-        }
     }
 }
