@@ -80,6 +80,7 @@ pub(super) struct Figures {
     missed_lost: Gauge,
     duplicates: Gauge,
     restarts: Gauge,
+    reconnections: Gauge,
     first_sequence: Gauge,
     last_sequence: Gauge,
 }
@@ -104,6 +105,7 @@ impl Figures {
             missed_lost: Gauge::new(),
             duplicates: Gauge::new(),
             restarts: Gauge::new(),
+            reconnections: Gauge::new(),
             first_sequence: Gauge::new(),
             last_sequence: Gauge::new(),
         }
@@ -127,6 +129,7 @@ impl Figures {
         self.missed_lost.set(counters.missed_lost);
         self.duplicates.set(counters.duplicates);
         self.restarts.set(counters.restarts);
+        self.reconnections.set(counters.reconnections);
         self.messages.set(counters.messages);
     }
 
@@ -153,6 +156,7 @@ impl Figures {
                 missed_lost: self.missed_lost.get(),
                 duplicates: self.duplicates.get(),
                 restarts: self.restarts.get(),
+                reconnections: self.reconnections.get(),
                 first_sequence: (messages > 0).then(|| self.first_sequence.get()),
                 last_sequence: (messages > 0).then(|| self.last_sequence.get()),
             },
