@@ -241,8 +241,8 @@ fn nil_holds_the_place_of_what_is_not_set() {
     event.group_idx = Some(7);
     let mut out = Vec::new();
     encode_event(&Event::Stored(event), Form::Positional, &mut out).expect("it has a positional form");
-    // Places 5 to 9 are nil, place 10 is the group.
-    assert_eq!(out, cat(&[b"\x9b", &text("BlockStored"), b"\x91\x01\xc0\x91\x02\x01\xc0\xc0\xc0\xc0\xc0\x07"]));
+    // Places 5 to 8 are nil, place 9 is the group, as there are no infos.
+    assert_eq!(out, cat(&[b"\x9a", &text("BlockStored"), b"\x91\x01\xc0\x91\x02\x01\xc0\xc0\xc0\xc0\x07"]));
     assert_eq!(Event::parse(&out), Ok(Event::Stored(event)));
 
     event.group_idx = None;

@@ -42,7 +42,7 @@ impl Serialize for Integer {
 impl Serialize for BlockHash<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            BlockHash::Int(value) => serializer.collect_str(value),
+            BlockHash::Int(_) | BlockHash::Negative(_) => serializer.collect_str(self),
             BlockHash::Bytes(bytes) => {
                 let mut map = serializer.serialize_map(Some(2))?;
                 map.serialize_entry("bytes", &Hex(bytes))?;

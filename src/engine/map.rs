@@ -12,16 +12,41 @@ trait Sink {
         value.map_or(Ok(()), |value| self.entry(key, |writer| write(writer, value)))
     }
 
-    fn number(&mut self, key: &str, value: Option<impl Into<u64>>) -> Written {
-        self.optional(key, value, |writer, value| {
-            writer.uint(value.into());
-            Ok(())
+    /// An entry that must be there, but may be nil.
+    fn required<T>(&mut self, key: &str, value: Option<T>, write: impl FnOnce(&mut Writer, T) -> Written) -> Written {
+        self.entry(key, |writer| match value {
+            Some(value) => write(writer, value),
+            None => {
+                writer.nil();
+                Ok(())
+            }
         })
+    }
+
+    /// An entry that engines' own decoders require, nil if it is not set. Nobody requires it of a store's events, where it
+    /// is left out then.
+    fn of_engine<T>(
+        &mut self,
+        key: &str,
+        value: Option<T>,
+        is_engine: bool,
+        write: impl FnOnce(&mut Writer, T) -> Written,
+    ) -> Written {
+        if is_engine { self.required(key, value, write) } else { self.optional(key, value, write) }
+    }
+
+    fn number(&mut self, key: &str, value: Option<impl Into<u64>>) -> Written {
+        self.optional(key, value, number)
     }
 
     fn text(&mut self, key: &str, value: Option<&str>) -> Written {
         self.optional(key, value, Writer::text)
     }
+}
+
+fn number(writer: &mut Writer, value: impl Into<u64>) -> Written {
+    writer.uint(value.into());
+    Ok(())
 }
 
 struct Count(usize);
@@ -48,32 +73,21 @@ pub(super) fn write(writer: &mut Writer, event: &Event<'_>) -> Result<(), Encode
 }
 
 fn entries(sink: &mut impl Sink, event: &Event<'_>) -> Written {
-    match event.envelope() {
-        Some(_) => sink.text("event_type", Some(event.kind().as_str()))?,
-        None => sink.text("type", Some(event.kind().tag()))?,
+    let is_engine = event.envelope().is_none();
+    if is_engine {
+        sink.text("type", Some(event.kind().tag()))?;
+    } else {
+        sink.text("event_type", Some(event.kind().as_str()))?;
     }
     match event {
         Event::Stored(stored) => {
             sink.entry("block_hashes", |writer| writer.hashes(stored.block_hashes))?;
-            sink.optional("parent_block_hash", stored.parent_block_hash, Writer::hash)?;
-            // These two must be there, but may be nil.
-            sink.entry("token_ids", |writer| match stored.token_ids {
-                Some(tokens) => writer.tokens(tokens),
-                None => {
-                    writer.nil();
-                    Ok(())
-                }
-            })?;
-            sink.entry("block_size", |writer| {
-                match stored.block_size {
-                    Some(size) => writer.uint(u64::from(size)),
-                    None => writer.nil(),
-                }
-                Ok(())
-            })?;
-            sink.number("lora_id", stored.lora_id)?;
-            sink.text("medium", stored.medium.map(|medium| medium.as_str()))?;
-            sink.text("lora_name", stored.lora_name)?;
+            sink.of_engine("parent_block_hash", stored.parent_block_hash, is_engine, Writer::hash)?;
+            sink.required("token_ids", stored.token_ids, Writer::tokens)?;
+            sink.required("block_size", stored.block_size, number)?;
+            sink.of_engine("lora_id", stored.lora_id, is_engine, number)?;
+            sink.of_engine("medium", stored.medium.map(|medium| medium.as_str()), is_engine, Writer::text)?;
+            sink.of_engine("lora_name", stored.lora_name, is_engine, Writer::text)?;
             sink.optional("extra_keys", stored.extra_keys, Writer::extra_keys)?;
             sink.optional("block_mm_infos", stored.block_mm_infos, Writer::mm_infos)?;
             sink.number("group_idx", stored.group_idx)?;
@@ -83,7 +97,7 @@ fn entries(sink: &mut impl Sink, event: &Event<'_>) -> Written {
         }
         Event::Removed(removed) => {
             sink.entry("block_hashes", |writer| writer.hashes(removed.block_hashes))?;
-            sink.text("medium", removed.medium.map(|medium| medium.as_str()))?;
+            sink.of_engine("medium", removed.medium.map(|medium| medium.as_str()), is_engine, Writer::text)?;
             sink.number("group_idx", removed.group_idx)?;
             sink.text("kv_cache_spec_kind", removed.kv_cache_spec_kind.map(|kind| kind.as_str()))?;
             sink.number("kv_cache_spec_sliding_window", removed.kv_cache_spec_sliding_window)?;

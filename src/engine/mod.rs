@@ -1,7 +1,8 @@
 //! Encodes engine events, in every form that [`decode`](crate::decode) reads.
 //!
 //! For engines written in Rust, and for tests that need what an engine sends. The types are the decoder's: build an
-//! [`Event`], or hand on one that was decoded.
+//! [`Event`], or hand on one that was decoded. Each hash is then written as it came: an integer of either sign, or bytes.
+//! The typed decoders of vLLM and SGLang read what is written, as far as their events can say it.
 //!
 //! ```
 //! use kv_events::decode::{Batch, BlockHash, Event, Stored, Timestamp};
@@ -32,10 +33,13 @@ use writer::Writer;
 /// How an event is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
-    /// A map by field name. Says everything; optional fields that are not set are left out.
+    /// A map by field name. Says everything; optional fields that are not set are left out, but for those that the
+    /// decoders of vLLM and SGLang require, which are nil then: of a stored event `parent_block_hash`, `lora_id`, `medium`
+    /// and `lora_name`, of a removed one `medium`. (Of a store's events, which carry an envelope, nobody requires these.)
     Map,
-    /// An array by position, nil in every place that is not set, cut behind the last one that is. Cannot say
-    /// everything: see [`EncodeError::NotPositional`].
+    /// An array by position, nil in every place that is not set, cut behind the last one that is, but not in front of what
+    /// those decoders require: a stored event has at least 8 elements, a removed one 3. There is no place for
+    /// `block_mm_infos` unless they are set. Cannot say everything: see [`EncodeError::NotPositional`].
     Positional,
 }
 

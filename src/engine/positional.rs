@@ -1,5 +1,7 @@
 //! The positional form. Every place in front of the last one that is set is written, nil where there is nothing to say:
-//! leaving one out would shift all that follow.
+//! leaving one out would shift all that follow. The places that engines' own decoders require are always written. The one
+//! place left out is that of `block_mm_infos` if there are none: engines that have it put it in front of `group_idx`, those
+//! that do not have no place there, and this crate's decoder tells it by its type.
 
 use super::EncodeError;
 use super::writer::{Writer, Written};
@@ -79,9 +81,14 @@ fn refuse_lone_window(group: Option<u32>, window: Option<u32>) -> Written {
     Ok(())
 }
 
-/// Number of places up to the last one that is set, at least `least`.
-fn places(set: &[bool], least: usize) -> usize {
-    set.iter().rposition(|set| *set).map_or(least, |last| least.max(last + 1))
+/// Places that every stored event has: the tag, and all up to the LoRA name.
+const STORED_PLACES: usize = 8;
+/// Places that every removed event has: the tag, the hashes, the medium.
+const REMOVED_PLACES: usize = 3;
+
+/// Number of places up to the last one that is set.
+fn places(set: &[bool]) -> usize {
+    set.iter().rposition(|set| *set).map_or(0, |last| last + 1)
 }
 
 fn write_stored(writer: &mut Writer, stored: &Stored<'_>) -> Written {
@@ -89,22 +96,18 @@ fn write_stored(writer: &mut Writer, stored: &Stored<'_>) -> Written {
     let has_metadata = additions.cache_salt.is_some() || additions.session_id.is_some();
     refuse(additions, stored.lora_name.is_some())?;
     refuse_lone_window(stored.group_idx, stored.kv_cache_spec_sliding_window)?;
-    let set = [
-        true,
-        true,
-        true,
-        true,
-        true,
-        stored.lora_id.is_some(),
-        stored.medium.is_some(),
-        stored.lora_name.is_some() || has_metadata,
-        stored.extra_keys.is_some(),
-        stored.block_mm_infos.is_some(),
+    let tail = [
         stored.group_idx.is_some(),
         stored.kv_cache_spec_kind.is_some(),
         stored.kv_cache_spec_sliding_window.is_some(),
     ];
-    let left = places(&set, 5);
+    let has_infos = stored.block_mm_infos.is_some();
+    let behind = match places(&tail) {
+        0 if has_infos => 2,
+        0 => usize::from(stored.extra_keys.is_some()),
+        tail => 1 + usize::from(has_infos) + tail,
+    };
+    let left = STORED_PLACES + behind;
     writer.array(left)?;
     let mut places = Places { writer, left };
     places.text(Some("BlockStored"))?;
@@ -120,7 +123,9 @@ fn write_stored(writer: &mut Writer, stored: &Stored<'_>) -> Written {
         places.text(stored.lora_name)?;
     }
     places.place(stored.extra_keys, Writer::extra_keys)?;
-    places.place(stored.block_mm_infos, Writer::mm_infos)?;
+    if has_infos {
+        places.place(stored.block_mm_infos, Writer::mm_infos)?;
+    }
     write_tail(&mut places, stored.group_idx, stored.kv_cache_spec_kind, stored.kv_cache_spec_sliding_window)
 }
 
@@ -140,15 +145,12 @@ fn write_metadata(writer: &mut Writer, additions: &Additions<'_>) -> Written {
 fn write_removed(writer: &mut Writer, removed: &Removed<'_>) -> Written {
     refuse(&removed.additions, true)?;
     refuse_lone_window(removed.group_idx, removed.kv_cache_spec_sliding_window)?;
-    let set = [
-        true,
-        true,
-        removed.medium.is_some(),
+    let behind = [
         removed.group_idx.is_some(),
         removed.kv_cache_spec_kind.is_some(),
         removed.kv_cache_spec_sliding_window.is_some(),
     ];
-    let left = places(&set, 2);
+    let left = REMOVED_PLACES + places(&behind);
     writer.array(left)?;
     let mut places = Places { writer, left };
     places.text(Some("BlockRemoved"))?;

@@ -87,6 +87,7 @@ impl Writer {
                 self.uint(value);
                 Ok(())
             }
+            BlockHash::Negative(value) => self.integer(value.into()),
             BlockHash::Bytes([]) => Err(EncodeError::EmptyHash),
             BlockHash::Bytes(bytes) => self.bytes(bytes),
         }
