@@ -76,6 +76,11 @@ pub enum StartError {
     },
     /// The sender thread could not be created.
     Thread(io::Error),
+    /// There is no memory for the queue's table. Lower `kv_events_queue_capacity`, or raise the limit on memory.
+    QueueMemory {
+        /// The setting.
+        queue_capacity: usize,
+    },
     /// ZeroMQ would not make or set up a socket.
     Socket(io::Error),
     /// The system has not what a socket takes. Found out before one is made, since ZeroMQ ends the process where it lacks
@@ -145,6 +150,11 @@ impl fmt::Display for StartError {
             StartError::Config(error) => error.fmt(f),
             StartError::Endpoint { endpoint, cause } => write!(f, "endpoint {} {cause}", endpoint.escape_debug()),
             StartError::Thread(error) => write!(f, "the sender thread could not be created: {error}"),
+            StartError::QueueMemory { queue_capacity } => write!(
+                f,
+                "there is no memory for a queue of kv_events_queue_capacity={queue_capacity} events; lower it, or raise the \
+                 limit on memory"
+            ),
             StartError::Socket(error) => write!(f, "the PUB socket could not be created: {error}"),
             StartError::Resources(shortage) => write!(f, "cannot open the socket: {shortage}"),
         }
@@ -159,6 +169,7 @@ impl error::Error for StartError {
             StartError::Endpoint { cause, .. } => cause.source(),
             StartError::Thread(error) | StartError::Socket(error) => error.source(),
             StartError::Resources(shortage) => shortage.source(),
+            StartError::QueueMemory { .. } => None,
         }
     }
 }

@@ -317,6 +317,8 @@ pub enum Refusal {
     Forked,
     /// A name is not UTF-8 (only possible through the C ABI; `&str` always is).
     NotUtf8,
+    /// There is no memory for a buffer, or more calls are under way at once than there can be buffers for (several thousand).
+    OutOfMemory,
 }
 
 impl fmt::Display for Refusal {
@@ -333,6 +335,7 @@ impl fmt::Display for Refusal {
                 f.write_str("the publisher belongs to the process that was forked; start one of its own in the child")
             }
             Refusal::NotUtf8 => f.write_str("a name is not UTF-8"),
+            Refusal::OutOfMemory => f.write_str("there is no memory for the event's buffer"),
         }
     }
 }

@@ -4,9 +4,10 @@
 //! is numbered `last + 1 + gap`, and a failed message of k events takes k numbers.
 
 use crate::config::WaitStrategy;
-use crate::lockfree::{Call, Limits, Pipe};
+use crate::faults::fault;
+use crate::lockfree::{Batch, Call, Consumer, Held, Pipe};
 use crate::rarely::is_power_of_ten;
-use crate::sync::{Gauge, OnceLock};
+use crate::sync::{Gauge, OnceLock, pause};
 use std::time::{Duration, Instant};
 
 /// How long an empty batch that failed is left alone.
@@ -15,7 +16,7 @@ const RETRY_AFTER: Duration = Duration::from_millis(100);
 /// Where messages go.
 pub trait Sink<T> {
     /// Sends one message; an empty batch is one too. Never waits. Returns the bytes of payload.
-    fn send(&mut self, sequence: u64, batch: &[T]) -> Result<usize, SendError>;
+    fn send(&mut self, sequence: u64, batch: Batch<'_, T>) -> Result<usize, SendError>;
 
     /// How often the sink needs [`upkeep`](Self::upkeep) while nothing is sent; `None` for never.
     fn upkeep_interval(&self) -> Option<Duration> {
@@ -48,12 +49,12 @@ pub struct Tally {
     pub failed: Gauge,
     /// The last number used up.
     pub sequence: Gauge,
-    /// Calls in the queue when last looked.
+    /// Events in the queue when last looked.
     pub queue_length: Gauge,
-    /// The most calls seen in the queue.
+    /// The most events seen in the queue.
     pub queue_high_water: Gauge,
-    /// What the sender died of.
-    pub cause_of_death: OnceLock<String>,
+    /// Why the sender failed.
+    pub failure_reason: OnceLock<String>,
 }
 
 impl Tally {
@@ -67,7 +68,7 @@ impl Tally {
             sequence: Gauge::new(),
             queue_length: Gauge::new(),
             queue_high_water: Gauge::new(),
-            cause_of_death: OnceLock::new(),
+            failure_reason: OnceLock::new(),
         }
     }
 }
@@ -81,8 +82,6 @@ impl Default for Tally {
 /// What the sender has to know of the settings.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// How much a message carries.
-    pub limits: Limits,
     /// What to do when there is nothing to send.
     pub wait: WaitStrategy,
     /// An empty batch is sent when nothing was for so long; zero for never.
@@ -96,13 +95,14 @@ pub struct Sender<'a, T, S> {
     tally: &'a Tally,
     sink: S,
     pace: Pace,
-    batch: Vec<T>,
+    consumer: Consumer,
+    batch: Vec<Held>,
     /// Events in `batch` that no counter has yet.
     unsettled: u64,
     /// The last number used up.
     last: u64,
     /// The last thing that happened was a loss, and no message has told of it.
-    untold: bool,
+    gap_pending: bool,
     /// Messages that the socket did not take.
     failures: u64,
     retry_at: Option<Instant>,
@@ -119,10 +119,11 @@ impl<'a, T: Call, S: Sink<T>> Sender<'a, T, S> {
             tally,
             sink,
             pace,
-            batch: Vec::with_capacity(pace.limits.events as usize),
+            consumer: pipe.consumer(),
+            batch: Vec::with_capacity(pipe.limits().events as usize),
             unsettled: 0,
             last: 0,
-            untold: false,
+            gap_pending: false,
             failures: 0,
             retry_at: None,
             next_heartbeat: None,
@@ -134,49 +135,49 @@ impl<'a, T: Call, S: Sink<T>> Sender<'a, T, S> {
         sender
     }
 
-    /// Sends until stop has been asked for and all is drained, or its deadline has passed; what is left then is counted
-    /// as abandoned. To be called once, on the sender's thread.
+    /// Sends until stop has begun and all is drained, or its deadline has passed; what is left then is counted as abandoned.
+    /// To be called once, on the sender's thread.
     ///
     /// # Errors
     ///
-    /// What the sender has to die of. [`bury`](Self::bury) has to be called then, and after a panic.
+    /// Why it cannot go on. [`settle_failure`](Self::settle_failure) has to be called then, and after a panic.
     pub fn run(&mut self) -> Result<(), String> {
         self.pipe.register_sender();
         while !self.is_overdue() {
             if self.send_batch()? {
                 self.napped = false;
-            } else if self.untold && self.retry_at.is_none_or(|at| at <= Instant::now()) {
+            } else if self.gap_pending && self.retry_at.is_none_or(|at| at <= Instant::now()) {
                 self.send_empty()?;
             } else if self.pipe.is_closing() {
-                break;
-            } else if !self.untold && self.next_heartbeat.is_some_and(|at| at <= Instant::now()) {
+                if self.pipe.is_drained() || fault!(StopForgetsDrain) {
+                    break;
+                }
+                // An accepted call whose caller was held up before it wrote the word. Its caller need not wake anyone.
+                pause();
+            } else if !self.gap_pending && self.next_heartbeat.is_some_and(|at| at <= Instant::now()) {
                 self.send_empty()?;
             } else {
                 self.wait();
             }
         }
-        self.pipe.end();
-        // Calls that raced with stop: those that did not see the end are here, those that did look after themselves once
-        // the queue is sealed.
-        if !crate::faults::fault!(StopForgetsDrain) {
-            while !self.is_overdue() && self.send_batch()? {}
-            let gap = self.pipe.seal();
+        let gap = self.pipe.end(&mut self.consumer);
+        if !fault!(GapForgottenAtEnd) {
             self.lose(gap);
         }
-        if self.untold && !self.is_overdue() {
+        if self.gap_pending && !self.is_overdue() {
             self.send_empty()?;
         }
         Ok(())
     }
 
-    /// Settles what a dead sender leaves: the batch in its hands has failed, the queue is abandoned, calls are refused.
-    pub fn bury(&mut self, cause: String) {
+    /// Settles what is left after a failure: the batch in hand has failed, the queue is abandoned, calls are refused.
+    pub fn settle_failure(&mut self, reason: String) {
         let unsettled = self.unsettled;
         self.fail(self.last + 1, unsettled);
-        self.pipe.recycle(&mut self.batch);
+        self.pipe.recycle(&mut self.consumer, &mut self.batch);
         // Before calls are refused, so that whoever is refused finds the reason.
-        let _ = self.tally.cause_of_death.set(cause);
-        let gap = self.pipe.die();
+        let _ = self.tally.failure_reason.set(reason);
+        let gap = self.pipe.fail(&mut self.consumer);
         self.lose(gap);
     }
 
@@ -187,22 +188,23 @@ impl<'a, T: Call, S: Sink<T>> Sender<'a, T, S> {
 
     /// Takes what is there and sends it; `false` if there was nothing.
     fn send_batch(&mut self) -> Result<bool, String> {
-        let gap = self.pipe.take(self.pace.limits, &mut self.batch);
+        let gap = self.pipe.take(&mut self.consumer, &mut self.batch);
         self.sample_queue();
         if self.batch.is_empty() {
             return Ok(false);
         }
-        let events = self.batch.iter().map(Call::events).sum();
+        let batch = self.pipe.batch(&self.batch);
+        let events = batch.calls().map(Call::events).sum();
         let sequence = self.last + 1 + gap;
         // The gap is ours from here on, whatever happens next.
         self.last += gap;
         self.unsettled = events;
-        let outcome = self.sink.send(sequence, &self.batch);
+        let outcome = self.sink.send(sequence, batch);
         match &outcome {
             Ok(bytes) => self.sent(sequence, events, *bytes),
             Err(_) => self.fail(sequence, events),
         }
-        self.pipe.recycle(&mut self.batch);
+        self.pipe.recycle(&mut self.consumer, &mut self.batch);
         match outcome {
             Ok(_) => Ok(true),
             Err(SendError::Failed(cause)) => {
@@ -216,10 +218,11 @@ impl<'a, T: Call, S: Sink<T>> Sender<'a, T, S> {
     /// Sends a message without events: it tells of what was lost last, or that the publisher is alive. One that fails
     /// takes no number and leaves all as it was.
     fn send_empty(&mut self) -> Result<(), String> {
-        match self.sink.send(self.last + 1, &[]) {
+        match self.sink.send(self.last + 1, self.pipe.batch(&[])) {
             Ok(bytes) => self.sent(self.last + 1, 0, bytes),
             Err(SendError::Failed(cause)) => {
                 self.say_failed(&cause);
+                self.gap_pending &= !fault!(HeartbeatTellsNothing);
                 self.retry_at = Some(Instant::now() + RETRY_AFTER);
                 self.schedule_heartbeat();
             }
@@ -231,7 +234,7 @@ impl<'a, T: Call, S: Sink<T>> Sender<'a, T, S> {
     fn sent(&mut self, sequence: u64, events: u64, bytes: usize) {
         self.unsettled = 0;
         self.last = sequence;
-        self.untold = false;
+        self.gap_pending = false;
         self.retry_at = None;
         self.tally.sequence.set(sequence);
         self.tally.messages.add(1);
@@ -246,7 +249,7 @@ impl<'a, T: Call, S: Sink<T>> Sender<'a, T, S> {
         }
         self.unsettled = 0;
         self.last = sequence + events - 1;
-        self.untold = true;
+        self.gap_pending = true;
         self.tally.sequence.set(self.last);
         self.tally.failed.add(events);
     }
@@ -263,13 +266,13 @@ impl<'a, T: Call, S: Sink<T>> Sender<'a, T, S> {
     fn lose(&mut self, gap: u64) {
         if gap > 0 {
             self.last += gap;
-            self.untold = true;
+            self.gap_pending = true;
             self.tally.sequence.set(self.last);
         }
     }
 
     fn wait(&mut self) {
-        let next_empty = if self.untold { self.retry_at } else { self.next_heartbeat };
+        let next_empty = if self.gap_pending { self.retry_at } else { self.next_heartbeat };
         let timeout = [next_empty, self.next_upkeep]
             .into_iter()
             .flatten()
@@ -295,7 +298,7 @@ impl<'a, T: Call, S: Sink<T>> Sender<'a, T, S> {
     }
 
     fn sample_queue(&self) {
-        let length = self.pipe.queue().len() as u64;
+        let length = self.pipe.ring().len();
         self.tally.queue_length.set(length);
         let before = length + self.batch.len() as u64;
         if before > self.tally.queue_high_water.get() {

@@ -1,15 +1,14 @@
-//! The facade: every atomic, lock, park and the queue type that the lock-free parts use come from here.
+//! The facade: every atomic, cell, lock and park that the lock-free parts use comes from here.
 //!
-//! In a normal build these are the standard library's types and crossbeam's `ArrayQueue`. Under `cfg(loom)` *together
-//! with* the feature `loom` they are loom's, and the queue is a stand-in from `lockfree::model_queue`, since loom cannot
-//! see into crossbeam. Someone else's `--cfg loom` changes nothing here.
+//! In a normal build these are the standard library's. Under `cfg(loom)` *together with* the feature `loom` they are loom's.
+//! Someone else's `--cfg loom` changes nothing here.
 
 #[cfg(all(loom, feature = "loom"))]
 mod imp {
     pub(crate) use super::parking::{Thread, current, park, park_timeout};
-    pub(crate) use crate::lockfree::model_queue::ArrayQueue;
+    pub(crate) use loom::cell::UnsafeCell;
     pub(crate) use loom::sync::MutexGuard;
-    pub(crate) use loom::sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
+    pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 
     pub(super) use loom::sync::Mutex as Raw;
 
@@ -96,17 +95,36 @@ pub mod parking {
 
 #[cfg(not(all(loom, feature = "loom")))]
 mod imp {
-    pub(crate) use crossbeam_queue::ArrayQueue;
-    pub(crate) use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
+    pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
     pub(crate) use std::sync::{MutexGuard, OnceLock};
     pub(crate) use std::thread::{Thread, current, park, park_timeout};
 
     pub(super) use std::sync::Mutex as Raw;
+
+    /// The standard library's, with loom's methods.
+    #[derive(Debug)]
+    pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+
+    impl<T> UnsafeCell<T> {
+        pub(crate) const fn new(value: T) -> Self {
+            UnsafeCell(std::cell::UnsafeCell::new(value))
+        }
+
+        #[inline(always)]
+        pub(crate) fn with<R>(&self, read: impl FnOnce(*const T) -> R) -> R {
+            read(self.0.get())
+        }
+
+        #[inline(always)]
+        pub(crate) fn with_mut<R>(&self, write: impl FnOnce(*mut T) -> R) -> R {
+            write(self.0.get())
+        }
+    }
 }
 
 pub(crate) use imp::*;
 
-use std::sync::{PoisonError, TryLockError};
+use std::sync::PoisonError;
 
 /// A mutex that is entered even if a thread panicked inside it: what it guards is kept consistent by guards, not by
 /// giving up.
@@ -121,40 +139,191 @@ impl<T> Mutex<T> {
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-        match self.0.try_lock() {
-            Ok(guard) => Some(guard),
-            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
+/// A fence of all memory accesses (`SeqCst`), to come right after a successful exchange.
+///
+/// On x86-64 an exchange is such a fence already, which saves a third of what queueing a call costs; there it is left to
+/// keep the compiler from moving anything. Loom checks the fence that the other processors get.
+#[inline(always)]
+pub(crate) fn fence_after_exchange() {
+    #[cfg(all(target_arch = "x86_64", not(all(loom, feature = "loom"))))]
+    std::sync::atomic::compiler_fence(Ordering::SeqCst);
+    #[cfg(not(all(target_arch = "x86_64", not(all(loom, feature = "loom")))))]
+    fence(Ordering::SeqCst);
+}
+
+/// Lets others run for a moment: for the sender alone, which may wait for a caller that was held up in mid-call.
+pub(crate) fn pause() {
+    #[cfg(all(loom, feature = "loom"))]
+    loom::thread::yield_now();
+    #[cfg(not(all(loom, feature = "loom")))]
+    std::thread::sleep(std::time::Duration::from_micros(20));
+}
+
+/// What a slice of zero bytes can be read as.
+///
+/// # Safety
+///
+/// All bits zero must be a value of the type, the one that `zero` returns.
+pub(crate) unsafe trait Zero {
+    #[cfg_attr(not(all(loom, feature = "loom")), allow(dead_code))]
+    fn zero() -> Self;
+}
+
+// SAFETY: an integer that is 0.
+unsafe impl Zero for AtomicU64 {
+    fn zero() -> Self {
+        AtomicU64::new(0)
+    }
+}
+
+// SAFETY: an integer that is 0.
+unsafe impl Zero for u8 {
+    fn zero() -> Self {
+        0
+    }
+}
+
+// SAFETY: a pointer that is null.
+unsafe impl<T> Zero for std::sync::atomic::AtomicPtr<T> {
+    fn zero() -> Self {
+        std::sync::atomic::AtomicPtr::new(std::ptr::null_mut())
+    }
+}
+
+/// `length` zeros; `None` if there is no memory for them. What is never touched costs no memory on systems that hand out
+/// pages on demand, so a large queue costs what was ever in it.
+pub(crate) fn zeroed<T: Zero>(length: usize) -> Option<Box<[T]>> {
+    #[cfg(all(loom, feature = "loom"))]
+    return Some((0..length).map(|_| T::zero()).collect());
+    #[cfg(not(all(loom, feature = "loom")))]
+    {
+        let layout = std::alloc::Layout::array::<T>(length).ok().filter(|layout| layout.size() > 0)?;
+        // SAFETY: the size is not 0.
+        let place = unsafe { std::alloc::alloc_zeroed(layout) }.cast::<T>();
+        if place.is_null() {
+            return None;
+        }
+        // SAFETY: allocated as a boxed slice of that length is, and zeros are values of the type.
+        Some(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(place, length)) })
+    }
+}
+
+pub(crate) use lanes::{LANES, lane};
+
+/// Numbers of threads, each one's own for as long as it lives. There are so many; later threads have none.
+#[cfg(not(all(loom, feature = "loom")))]
+mod lanes {
+    use std::cell::Cell;
+    use std::marker::PhantomData;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    const WORDS: usize = 2;
+    /// How many there are.
+    pub(crate) const LANES: usize = WORDS * 64;
+
+    /// The calling thread's number. It stays on its thread.
+    #[derive(Clone, Copy)]
+    pub(crate) struct Lane(usize, PhantomData<*const ()>);
+
+    impl Lane {
+        #[inline(always)]
+        pub(crate) fn get(self) -> usize {
+            self.0
         }
     }
+
+    static TAKEN: [AtomicU64; WORDS] = [const { AtomicU64::new(0) }; WORDS];
+
+    const UNKNOWN: usize = usize::MAX;
+    const NONE: usize = usize::MAX - 1;
+
+    thread_local! {
+        static NUMBER: Cell<usize> = const { Cell::new(UNKNOWN) };
+        static KEEP: Keep = Keep::new();
+    }
+
+    /// Has the number for as long as the thread lives.
+    struct Keep(usize);
+
+    impl Keep {
+        fn new() -> Self {
+            for (word, taken) in TAKEN.iter().enumerate() {
+                let mut seen = taken.load(Ordering::Relaxed);
+                while seen != u64::MAX {
+                    let bit = seen.trailing_ones();
+                    // Acquire: what the thread that had the number before did under it comes before what this one does.
+                    match taken.compare_exchange_weak(seen, seen | 1 << bit, Ordering::Acquire, Ordering::Relaxed) {
+                        Ok(_) => return Keep(word * 64 + bit as usize),
+                        Err(newer) => seen = newer,
+                    }
+                }
+            }
+            Keep(NONE)
+        }
+    }
+
+    impl Drop for Keep {
+        fn drop(&mut self) {
+            // Destructors of other thread-locals may still make calls.
+            NUMBER.set(NONE);
+            if self.0 != NONE {
+                // Release: pairs with the Acquire in `new`.
+                TAKEN[self.0 / 64].fetch_and(!(1 << (self.0 % 64)), Ordering::Release);
+            }
+        }
+    }
+
+    /// The calling thread's number, if it has one.
+    #[inline(always)]
+    pub(crate) fn lane() -> Option<Lane> {
+        let number = NUMBER.get();
+        if number < LANES { Some(Lane(number, PhantomData)) } else { lane_of_new_thread(number) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn lane_of_new_thread(number: usize) -> Option<Lane> {
+        if number == NONE {
+            return None;
+        }
+        let number = KEEP.try_with(|keep| keep.0).unwrap_or(NONE);
+        NUMBER.set(number);
+        (number < LANES).then_some(Lane(number, PhantomData))
+    }
 }
 
-/// A number that belongs to the calling thread, given out in turn: 0, 1, 2 and so on. Threads with different numbers can
-/// keep out of each other's way. In a model all threads have the same.
-#[cfg(not(all(loom, feature = "loom")))]
-#[inline]
-pub(crate) fn lane() -> usize {
+/// In models a thread has a lane if it says so.
+#[cfg(all(loom, feature = "loom"))]
+pub mod lanes {
     use std::cell::Cell;
 
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    thread_local! {
-        static LANE: Cell<usize> = const { Cell::new(usize::MAX) };
-    }
-    let lane = LANE.get();
-    if lane != usize::MAX {
-        return lane;
-    }
-    // Relaxed: all that is asked of the numbers is to be different.
-    let lane = NEXT.fetch_add(1, Ordering::Relaxed);
-    LANE.set(lane);
-    lane
-}
+    pub(crate) const LANES: usize = 2;
 
-#[cfg(all(loom, feature = "loom"))]
-pub(crate) fn lane() -> usize {
-    0
+    /// The calling thread's number.
+    #[derive(Clone, Copy)]
+    pub(crate) struct Lane(usize);
+
+    impl Lane {
+        pub(crate) fn get(self) -> usize {
+            self.0
+        }
+    }
+
+    loom::thread_local! {
+        static NUMBER: Cell<Option<usize>> = Cell::new(None);
+    }
+
+    /// Gives the calling thread a lane, which no other may have.
+    pub fn set_lane(number: usize) {
+        assert!(number < LANES);
+        NUMBER.with(|own| own.set(Some(number)));
+    }
+
+    pub(crate) fn lane() -> Option<Lane> {
+        NUMBER.with(Cell::get).map(Lane)
+    }
 }
 
 /// A number that many threads add to. It publishes nothing but itself, so `Relaxed` is enough: whoever needs it exact
@@ -292,6 +461,7 @@ impl<T: Sync> Kept<T> {
 /// A figure that never goes back, whoever writes it. `Relaxed`: all updates of one figure have one order, and nothing else
 /// is read on the strength of it. No lock, so that a forked child cannot find it held.
 #[cfg(target_has_atomic = "64")]
+#[derive(Debug)]
 pub(crate) struct Latest(std::sync::atomic::AtomicU64);
 
 #[cfg(target_has_atomic = "64")]

@@ -3,9 +3,8 @@
 mod common;
 
 use common::recorder::Recorder;
-use kv_events::internals::{Call, EvictingQueue, Limits};
+use kv_events::internals::{Call, Consumer, Held, Limits, Pipe, RUN};
 use kv_events::{Config, MediaSet, Object, WaitStrategy};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 /// A call of two events.
@@ -13,6 +12,10 @@ use std::time::Duration;
 struct Two(usize);
 
 impl Call for Two {
+    fn run(_: usize) -> Option<[Self; RUN]> {
+        Some(std::array::from_fn(|_| Two(0)))
+    }
+
     fn events(&self) -> u64 {
         2
     }
@@ -24,48 +27,70 @@ impl Call for Two {
     fn footprint(&self) -> usize {
         1
     }
+
+    fn trim(&mut self) {}
 }
 
-/// One call at a time.
-const ONE: Limits = Limits { events: 2, bytes: usize::MAX };
+fn pipe(capacity: usize, burst: usize, events: u64) -> Pipe<Two> {
+    Pipe::new(capacity, burst, Limits { events, bytes: usize::MAX }, 64, 1).unwrap()
+}
+
+fn push(pipe: &Pipe<Two>, n: usize) {
+    let mut held = pipe.take_frame(1).unwrap();
+    pipe.frame(&mut held).0 = n;
+    pipe.push(held).unwrap();
+}
+
+/// The calls of the next batch, and the gap before it.
+fn take(pipe: &Pipe<Two>, consumer: &mut Consumer, batch: &mut Vec<Held>) -> (Vec<usize>, u64) {
+    let gap = pipe.take(consumer, batch);
+    let calls = pipe.batch(batch).calls().map(|call| call.0).collect();
+    pipe.recycle(consumer, batch);
+    (calls, gap)
+}
 
 #[test]
 fn nothing_is_evicted_while_there_is_room() {
-    // PC-28: 255 calls go round in a queue of 256. Another thread being in the middle of something makes it neither full nor
-    // empty.
-    let queue = EvictingQueue::new(256, 16);
-    (0..255).for_each(|n| queue.push(Two(n), |victim| panic!("{victim:?} was evicted")));
-    std::thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                let mut batch = Vec::with_capacity(2);
-                for _ in 0..50_000 {
-                    assert_eq!(queue.take(ONE, &mut batch), 0);
-                    let call = batch.pop().expect("at least 251 calls are queued");
-                    queue.push(call, |victim| panic!("{victim:?} was evicted"));
-                }
-            });
-        }
-    });
-    assert_eq!((queue.evicted(), queue.len()), (0, 255));
-    let mut batch = Vec::with_capacity(1000);
-    queue.take(Limits { events: 1000, bytes: usize::MAX }, &mut batch);
-    let mut left: Vec<usize> = batch.into_iter().map(|call| call.0).collect();
-    left.sort_unstable();
-    assert!(left.into_iter().eq(0..255), "none is lost, none is there twice");
+    // PC-28: another thread being in the middle of something makes the queue neither full nor empty.
+    for burst in [1, 16, 17, 64] {
+        let pipe = pipe(256, burst, 2);
+        (0..124).for_each(|n| push(&pipe, n));
+        let taken = std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for n in 0..50_000 {
+                        // At most 4 more than there were, so there is room for all of them.
+                        while pipe.ring().len() > 248 {
+                            std::thread::yield_now();
+                        }
+                        push(&pipe, n);
+                    }
+                });
+            }
+            let (mut consumer, mut batch, mut taken) = (pipe.consumer(), Vec::new(), 0);
+            while taken < 124 + 200_000 {
+                let (calls, gap) = take(&pipe, &mut consumer, &mut batch);
+                assert_eq!(gap, 0, "burst {burst}");
+                taken += calls.len();
+            }
+            taken
+        });
+        assert_eq!((taken, pipe.ring().evicted(), pipe.ring().len()), (200_124, 0, 0), "burst {burst}");
+    }
 }
 
 #[test]
-fn a_caller_that_panics_with_a_victim_in_hand_keeps_the_account() {
-    let queue = EvictingQueue::new(2, 1);
-    (0..2).for_each(|n| queue.push(Two(n), |_| unreachable!()));
-    let panicked = catch_unwind(AssertUnwindSafe(|| queue.push(Two(2), |_| panic!("while recycling"))));
-    assert!(panicked.is_err());
-    queue.push(Two(3), drop);
-    let mut batch = Vec::with_capacity(8);
-    assert_eq!(queue.take(Limits { events: 8, bytes: usize::MAX }, &mut batch), 4, "both losses are told");
-    assert_eq!(batch, [Two(2), Two(3)]);
-    assert_eq!(queue.evicted(), 4);
+fn a_burst_evicts_once_the_queue_is_full_and_not_before() {
+    for burst in [1, 2, 15, 16, 17, 40] {
+        let pipe = pipe(128, burst, 128);
+        (0..64).for_each(|n| push(&pipe, n));
+        assert_eq!(pipe.ring().evicted(), 0, "burst {burst}");
+        push(&pipe, 64);
+        assert_eq!(pipe.ring().evicted(), 2 * burst as u64, "burst {burst}");
+        let (calls, gap) = take(&pipe, &mut pipe.consumer(), &mut Vec::new());
+        assert_eq!(gap, 2 * burst as u64);
+        assert!(calls.into_iter().eq(burst..65), "burst {burst}");
+    }
 }
 
 #[test]

@@ -70,12 +70,14 @@ pub enum Code {
     Forked = -11,
     /// A medium is neither `cpu` nor `disk`. Counted in `refused_events`, as one event.
     UnknownMedium = -12,
-    /// The system lacks descriptors, threads or memory for a socket; the text says which and how many.
+    /// The system lacks descriptors, threads or memory to start; the text says which and how many.
     Resources = -13,
+    /// There is no memory for an event's buffer. Counted in `refused_events`.
+    OutOfMemory = -14,
 }
 
 impl Code {
-    const ALL: [Code; 19] = [
+    const ALL: [Code; 20] = [
         Code::Ok,
         Code::Nothing,
         Code::Suppressed,
@@ -95,6 +97,7 @@ impl Code {
         Code::Forked,
         Code::UnknownMedium,
         Code::Resources,
+        Code::OutOfMemory,
     ];
 
     /// The code in words, with a NUL at the end.
@@ -120,7 +123,8 @@ impl Code {
             Code::Panicked => c"the library panicked; please report it",
             Code::Forked => c"refused: this process was forked from the publisher's; start one here",
             Code::UnknownMedium => c"refused: a medium is neither cpu nor disk",
-            Code::Resources => c"the system lacks descriptors, threads or memory for a socket",
+            Code::OutOfMemory => c"refused: there is no memory for the event's buffer",
+            Code::Resources => c"the system lacks descriptors, threads or memory to start",
         }
     }
 
@@ -136,6 +140,7 @@ impl Code {
             Outcome::Refused(Refusal::TooLarge { .. }) => Code::TooLarge,
             Outcome::Refused(Refusal::NotUtf8) => Code::NotUtf8,
             Outcome::Refused(Refusal::Forked) => Code::Forked,
+            Outcome::Refused(Refusal::OutOfMemory) => Code::OutOfMemory,
         }
     }
 
@@ -144,7 +149,7 @@ impl Code {
             StartError::Config(_) => Code::Config,
             StartError::Endpoint { .. } => Code::Endpoint,
             StartError::Thread(_) | StartError::Socket(_) => Code::System,
-            StartError::Resources(_) => Code::Resources,
+            StartError::Resources(_) | StartError::QueueMemory { .. } => Code::Resources,
         }
     }
 }

@@ -47,51 +47,18 @@
 //! - No miri (it is no part of a stable toolchain), no ThreadSanitizer (without a rebuilt standard library it reports
 //!   falsely, and it does not model fences), no helgrind (the same): loom and the stress tests have to do.
 
+mod frames;
 mod pipe;
 mod pool;
-mod queue;
+pub mod prefetch;
+mod ring;
+mod stack;
 mod sweep;
 mod wake;
 
-#[cfg(all(loom, feature = "loom"))]
-pub mod model_queue;
-
-pub use pipe::Pipe;
-pub use pool::Pool;
-#[cfg(feature = "__internals")]
-pub use queue::CHUNK;
-pub use queue::{EvictingQueue, Limits};
+pub use frames::{Call, Frames, Held, RUN};
+pub use pipe::{Batch, Consumer, Pipe};
+pub use pool::{Pool, Returns};
+pub use ring::{CHUNK, Limits, Ring, Taken, Taker};
 pub use sweep::{SweepEnd, SweepTable, SweepToken};
 pub use wake::{Closed, Wake};
-
-/// What travels through the queue: one call of a producer, 1 or 2 events in one buffer.
-pub trait Call {
-    /// Events in the call.
-    fn events(&self) -> u64;
-
-    /// Bytes the call puts into a message.
-    fn bytes(&self) -> usize;
-
-    /// Bytes of memory its buffer holds on to.
-    fn footprint(&self) -> usize;
-
-    /// Tells the processor that the call will soon be asked for its bytes or its buffer.
-    fn prefetch(&self) {}
-
-    /// Tells it, some time after [`prefetch`](Self::prefetch), that the bytes are about to be read or written.
-    fn prefetch_bytes(&self) {}
-
-    /// Tells it that it has its place in the queue, behind all that were told so before it: for models, which judge by
-    /// the order in the queue.
-    #[cfg(all(loom, feature = "loom"))]
-    fn placed(&self) {}
-
-    /// A second handle to the same buffer, where a model can make one: for the fault that returns a buffer twice.
-    #[cfg(feature = "__faults")]
-    fn twin(&self) -> Option<Self>
-    where
-        Self: Sized,
-    {
-        None
-    }
-}

@@ -1,132 +1,332 @@
-//! The free list of buffers: calls take one, whoever is done with it gives it back.
+//! Idle frames: calls take one, whoever is done with it gives it back. Nothing here waits.
 
-use super::Call;
-use super::queue::CHUNK;
-use crate::sync::{ArrayQueue, Counter, lane};
+use super::frames::{Call, Frames, Held, RUN};
+use super::stack::Stack;
+use crate::sync::{Counter, LANES, UnsafeCell, lane};
+use crossbeam_utils::CachePadded;
+use std::sync::atomic::{AtomicU32 as Length, Ordering};
 
-/// Lists of buffers that stay near the thread that evicted them; threads share one if there are more of them.
-const LANES: usize = 8;
-/// Buffers in one of them: what a thread evicts at a time, twice.
-const LANE: usize = 2 * CHUNK;
-/// Buffers that are used again first: few enough that they stay in the caches.
-const HOT: usize = 256;
+/// Frames in one lane at most: two runs, so that one that is just full gives a run away and one that is just empty takes one,
+/// and neither is a step for every call.
+const LANE: usize = 2 * RUN;
+/// How many calls ahead a frame's first line is fetched, and then the rest of it.
+const FAR: usize = 8;
+const NEAR: usize = 4;
 
-/// A bounded, lock-free list of idle buffers, in three parts.
+/// The frames that are idle, in three parts.
 ///
-/// What a caller evicted goes to a lane of its own, from which it takes its next buffers: under overload, when calls need
-/// nothing but what they evict, no two processors touch the same list, and a buffer is used again where it was last seen.
-/// What the sender gives back goes to a small hot part, and to the large cold one only if that is full; so once an overload
-/// has passed, during which every buffer was needed, calls soon use the same few again instead of going round all of them.
-/// All are first-in-first-out, which keeps buffers that were allocated together together; the caches notice that, too.
+/// Each thread has a *lane* of its own, from which it takes its next frames in the order in which they were given to it, so
+/// that they can be fetched ahead; what the thread evicts goes there. An empty lane takes a *run* of frames at once from the
+/// stack of runs, and a full one gives a run away; so does the sender. Threads beyond the number of lanes use a stack of
+/// *spare* frames instead.
 ///
-/// It starts empty and grows on demand: a caller that finds nothing makes a buffer, and it comes back here later. At most
-/// `bound` are kept besides those in the lanes, and none that holds more than `retain` bytes, so one huge key leaves
-/// no huge buffer behind.
+/// It starts empty and grows on demand, by a run, up to the bound of the table. A frame that has grown above the retain limit
+/// loses its memory when it is given back, so one huge key leaves no huge buffer behind.
 #[derive(Debug)]
 pub struct Pool<T> {
-    lanes: [ArrayQueue<T>; LANES],
-    hot: ArrayQueue<T>,
-    /// Not there if the bound is no more than the hot part.
-    cold: Option<ArrayQueue<T>>,
+    frames: Frames<T>,
+    lanes: Box<[CachePadded<Lane>]>,
+    /// Nodes that hold the indices of a run of idle frames.
+    full: CachePadded<Stack>,
+    /// Nodes that hold nothing.
+    empty: CachePadded<Stack>,
+    /// Single idle frames.
+    spare: CachePadded<Stack>,
     retain: usize,
-    misses: Counter,
     freed: Counter,
+    runs_given: Counter,
+    runs_taken: Counter,
+    spares_given: Counter,
+    spares_taken: Counter,
+}
+
+/// A thread's next frames, first in, first out. Only the thread that has the lane's number may touch `queue`.
+#[derive(Debug)]
+struct Lane {
+    length: Length,
+    queue: UnsafeCell<LaneQueue>,
+}
+
+#[derive(Debug)]
+struct LaneQueue {
+    first: u32,
+    length: u32,
+    indices: [u32; LANE],
+}
+
+// SAFETY: `lane()` gives a number to one living thread at a time, and hands it on with Release and Acquire.
+unsafe impl Sync for Lane {}
+
+/// What the sender gives back, until it is a run.
+#[derive(Debug, Default)]
+pub struct Returns {
+    length: usize,
+    indices: [u32; RUN],
 }
 
 impl<T: Call> Pool<T> {
-    /// A pool that keeps at most `bound` buffers of at most `retain` bytes each.
-    pub fn new(bound: usize, retain: usize) -> Self {
-        let hot = bound.min(HOT);
-        Pool {
-            lanes: std::array::from_fn(|_| ArrayQueue::new(LANE)),
-            hot: ArrayQueue::new(hot),
-            cold: (bound > hot).then(|| ArrayQueue::new(bound - hot)),
+    /// A pool of at least `most` frames, each of which may keep `retain` bytes; `None` if there is no memory for its tables.
+    pub fn new(most: usize, retain: usize) -> Option<Self> {
+        let most = most + LANES * LANE + RUN;
+        Some(Pool {
+            frames: Frames::new(most)?,
+            lanes: (0..LANES).map(|_| CachePadded::new(Lane::new())).collect(),
+            full: CachePadded::new(Stack::new()),
+            empty: CachePadded::new(Stack::new()),
+            spare: CachePadded::new(Stack::new()),
             retain,
-            misses: Counter::new(),
             freed: Counter::new(),
-        }
+            runs_given: Counter::new(),
+            runs_taken: Counter::new(),
+            spares_given: Counter::new(),
+            spares_taken: Counter::new(),
+        })
     }
 
-    /// An idle buffer; `None` (counted as a miss) if there is none and the caller has to make one.
+    /// Bits that an index of a pool of that size needs.
+    pub fn index_bits(most: usize) -> u32 {
+        let runs = (most + LANES * LANE + RUN).div_ceil(RUN) + 1;
+        usize::BITS - runs.leading_zeros() + super::frames::PLACE_BITS
+    }
+
+    /// The frames.
+    #[inline(always)]
+    pub fn frames(&self) -> &Frames<T> {
+        &self.frames
+    }
+
+    /// An idle frame; made, with others and with `room` for the call at hand, if there is none. `None` if that cannot be done.
     #[inline]
-    pub fn take(&self) -> Option<T> {
-        let lane = self.lane();
-        // Looked at first, which is cheaper than to find nothing.
-        if !lane.is_empty() {
-            let buffer = lane.pop();
-            if buffer.is_some() {
-                return buffer;
+    pub fn take(&self, room: usize) -> Option<Held> {
+        let Some(number) = lane() else { return self.take_spare(room) };
+        let lane = &self.lanes[number.get()];
+        // SAFETY: the lane is this thread's, and this closure calls nothing that could come here again.
+        let index = lane.queue.with_mut(|queue| unsafe { (*queue).take(self) });
+        match index {
+            Some(index) => {
+                lane.count();
+                Some(Held::of(index))
             }
-        }
-        let buffer = self.hot.pop();
-        if buffer.is_none() { self.take_cold() } else { buffer }
-    }
-
-    fn take_cold(&self) -> Option<T> {
-        let buffer = self.cold.as_ref().and_then(ArrayQueue::pop);
-        // What lies near others is better than a new one.
-        let buffer = buffer.or_else(|| self.lanes.iter().find_map(ArrayQueue::pop));
-        if buffer.is_none() {
-            self.misses.add(1);
-        }
-        buffer
-    }
-
-    /// Gives a buffer back. One over the limits is freed and counted.
-    pub fn give(&self, buffer: T) {
-        if buffer.footprint() > self.retain {
-            return self.free(buffer);
-        }
-        if let Err(buffer) = self.hot.push(buffer) {
-            self.give_cold(buffer);
+            None => self.refill(lane, room),
         }
     }
 
-    /// Gives back the buffer of an evicted call, for the calling thread to use next.
-    pub fn give_near(&self, buffer: T) {
-        if buffer.footprint() > self.retain {
-            return self.free(buffer);
-        }
-        if let Err(buffer) = self.lane().push(buffer) {
-            self.give(buffer);
-        }
-    }
-
+    /// Gives back a frame that this thread will use again; `heavy` if it may be above the retain limit.
     #[inline]
-    fn lane(&self) -> &ArrayQueue<T> {
-        &self.lanes[lane() % LANES]
+    pub fn give(&self, mut held: Held, heavy: bool) {
+        if heavy {
+            self.trim(&mut held);
+        }
+        let Some(number) = lane() else { return self.give_spare(held) };
+        let lane = &self.lanes[number.get()];
+        self.frames.prefetch_for_writing(held.index());
+        // SAFETY: as in `take`.
+        let surplus = lane.queue.with_mut(|queue| unsafe { (*queue).give(held.into_index()) });
+        if let Some(surplus) = surplus {
+            self.give_run(surplus);
+        }
+        lane.count();
     }
 
-    fn give_cold(&self, buffer: T) {
-        match &self.cold {
-            Some(cold) => {
-                if let Err(surplus) = cold.push(buffer) {
-                    self.free(surplus);
-                }
-            }
-            None => self.free(buffer),
+    /// Gives back a frame that the sender has dealt with.
+    pub fn give_far(&self, mut held: Held, returns: &mut Returns) {
+        if self.frames.get(&held).footprint() > self.retain {
+            self.trim(&mut held);
         }
+        returns.indices[returns.length] = held.into_index();
+        returns.length += 1;
+        if returns.length == RUN {
+            returns.length = 0;
+            self.give_run(returns.indices);
+        }
+    }
+
+    /// Gives back what the sender had not yet given back, at its end.
+    pub fn give_rest(&self, returns: &mut Returns) {
+        for &index in &returns.indices[..std::mem::take(&mut returns.length)] {
+            self.give_spare(Held::of(index));
+        }
+    }
+
+    /// Whether a frame of that footprint has to be trimmed when it is given back.
+    #[inline(always)]
+    pub fn is_heavy(&self, footprint: usize) -> bool {
+        footprint > self.retain
     }
 
     #[cold]
-    fn free(&self, buffer: T) {
-        self.freed.add(1);
-        drop(buffer);
+    fn refill(&self, lane: &Lane, room: usize) -> Option<Held> {
+        let mut run = match self.take_run() {
+            Some(run) => run,
+            None => match self.pop_spare() {
+                Some(held) => return Some(held),
+                None => self.make_run(room)?,
+            },
+        };
+        // SAFETY: as in `take`; the lane is empty.
+        lane.queue.with_mut(|queue| unsafe { (*queue).fill(&mut run, self) });
+        lane.count();
+        Some(Held::of(run[0]))
     }
 
-    /// Buffers that callers had to make.
-    pub fn misses(&self) -> u64 {
-        self.misses.get()
+    #[cold]
+    fn take_spare(&self, room: usize) -> Option<Held> {
+        if let Some(held) = self.pop_spare() {
+            return Some(held);
+        }
+        let run = match self.take_run() {
+            Some(run) => run,
+            None => self.make_run(room)?,
+        };
+        let [first, rest @ ..] = run;
+        for index in rest {
+            self.give_spare(Held::of(index));
+        }
+        Some(Held::of(first))
     }
 
-    /// Buffers that were freed rather than kept.
+    fn pop_spare(&self) -> Option<Held> {
+        let index = self.spare.pop(|index| self.frames.link(index))?;
+        self.spares_taken.add(1);
+        Some(Held::of(index))
+    }
+
+    fn give_spare(&self, held: Held) {
+        self.spares_given.add(1);
+        self.spare.push(held.into_index(), |index| self.frames.link(index));
+    }
+
+    fn take_run(&self) -> Option<[u32; RUN]> {
+        let number = self.full.pop(|number| &self.frames.node(number).link)?;
+        self.runs_taken.add(1);
+        // SAFETY: the node was popped by this thread and is in no stack.
+        let run = self.frames.node(number).indices.with(|indices| unsafe { *indices });
+        self.empty.push(number, |number| &self.frames.node(number).link);
+        Some(run)
+    }
+
+    fn give_run(&self, run: [u32; RUN]) {
+        let number = self.empty.pop(|number| &self.frames.node(number).link);
+        // There are as many nodes as runs of frames, and each one that is elsewhere holds a run, or its thread does. So there
+        // is one; if not, the frames need not be lost.
+        let Some(number) = number else { return run.into_iter().for_each(|index| self.give_spare(Held::of(index))) };
+        // SAFETY: as in `take_run`.
+        self.frames.node(number).indices.with_mut(|indices| unsafe { *indices = run });
+        self.runs_given.add(1);
+        self.full.push(number, |number| &self.frames.node(number).link);
+    }
+
+    fn make_run(&self, room: usize) -> Option<[u32; RUN]> {
+        let number = self.frames.grow(room)?;
+        self.empty.push(number, |number| &self.frames.node(number).link);
+        let mut run = [0; RUN];
+        run.iter_mut().zip(Frames::<T>::indices(number)).for_each(|(place, index)| *place = index);
+        Some(run)
+    }
+
+    #[cold]
+    fn trim(&self, held: &mut Held) {
+        let frame = self.frames.get_mut(held);
+        if frame.footprint() > self.retain {
+            frame.trim();
+            self.freed.add(1);
+        }
+    }
+
+    /// The fault that makes two of one frame.
+    pub(super) fn give_twice(&self, held: &Held) {
+        self.give(Held::of(held.index()), false);
+    }
+
+    /// Frames that were made because none was idle.
+    pub fn made(&self) -> u64 {
+        (self.frames.made() * RUN) as u64
+    }
+
+    /// Frames whose memory was freed because they had grown over the limit.
     pub fn freed(&self) -> u64 {
         self.freed.get()
     }
 
-    /// Buffers idle now; stale as soon as it is read.
-    pub fn idle(&self) -> usize {
-        let near: usize = self.lanes.iter().map(ArrayQueue::len).sum();
-        near + self.hot.len() + self.cold.as_ref().map_or(0, ArrayQueue::len)
+    /// Frames idle now; stale as soon as it is read, and without the few that the sender is about to give back.
+    pub fn idle(&self) -> u64 {
+        let lanes: u64 = self.lanes.iter().map(|lane| u64::from(lane.length.load(Ordering::Relaxed))).sum();
+        let runs = self.runs_given.get().saturating_sub(self.runs_taken.get());
+        let spares = self.spares_given.get().saturating_sub(self.spares_taken.get());
+        lanes + runs * RUN as u64 + spares
+    }
+}
+
+impl Lane {
+    fn new() -> Self {
+        let queue = LaneQueue { first: 0, length: 0, indices: [0; LANE] };
+        Lane { length: Length::new(0), queue: UnsafeCell::new(queue) }
+    }
+
+    /// Shows its length to others. Relaxed, and not modelled: a figure.
+    #[inline(always)]
+    fn count(&self) {
+        // SAFETY: the lane is this thread's.
+        let length = self.queue.with(|queue| unsafe { (*queue).length });
+        self.length.store(length, Ordering::Relaxed);
+    }
+}
+
+impl LaneQueue {
+    /// The next frame; those behind it are fetched ahead.
+    #[inline(always)]
+    fn take<T: Call>(&mut self, pool: &Pool<T>) -> Option<u32> {
+        if self.length == 0 {
+            return None;
+        }
+        let index = self.indices[self.first as usize];
+        self.fetch_ahead(pool);
+        self.first = if self.first + 1 == LANE as u32 { 0 } else { self.first + 1 };
+        self.length -= 1;
+        Some(index)
+    }
+
+    #[inline(always)]
+    fn at(&self, ahead: usize) -> u32 {
+        let place = self.first as usize + ahead;
+        self.indices[if place >= LANE { place - LANE } else { place }]
+    }
+
+    #[inline(always)]
+    fn fetch_ahead<T: Call>(&mut self, pool: &Pool<T>) {
+        if self.length as usize > FAR {
+            pool.frames.prefetch_for_writing(self.at(FAR));
+        }
+        if self.length as usize > NEAR {
+            pool.frames.get(&Held::of(self.at(NEAR))).prefetch_for_writing();
+        }
+    }
+
+    /// Puts a frame behind the others; returns the run that has to go if there is no room.
+    #[inline(always)]
+    fn give(&mut self, index: u32) -> Option<[u32; RUN]> {
+        let surplus = (self.length as usize == LANE).then(|| self.take_newest());
+        let length = self.length as usize;
+        let place = self.first as usize + length;
+        self.indices[if place >= LANE { place - LANE } else { place }] = index;
+        self.length += 1;
+        surplus
+    }
+
+    /// The run at the end, which is not fetched yet.
+    #[cold]
+    fn take_newest(&mut self) -> [u32; RUN] {
+        self.length -= RUN as u32;
+        std::array::from_fn(|ahead| self.at(self.length as usize + ahead))
+    }
+
+    /// Fills an empty lane with all of a run but its first, and fetches the first of them.
+    fn fill<T: Call>(&mut self, run: &mut [u32; RUN], pool: &Pool<T>) {
+        self.first = 0;
+        self.length = RUN as u32 - 1;
+        self.indices[..RUN - 1].copy_from_slice(&run[1..]);
+        // Lines of frames first, all at once; what they point to once they are there.
+        run.iter().for_each(|&index| pool.frames.prefetch_for_writing(index));
+        run.iter().take(NEAR + 1).for_each(|&index| pool.frames.get(&Held::of(index)).prefetch_for_writing());
     }
 }

@@ -64,10 +64,9 @@ impl SweepTable {
         SweepToken(id)
     }
 
-    /// Queues a `stored` of `tenant` by `push`. Whether it is to be queued at all has been decided before: one that is
-    /// refused or suppressed interrupts nothing. Costs one load while no sweep runs.
+    /// Queues a `stored` of `tenant` by `push`; one that is refused interrupts nothing. Costs one load while no sweep runs.
     #[inline]
-    pub fn store(&self, tenant: &[u8], push: impl FnOnce()) {
+    pub fn store<E>(&self, tenant: &[u8], push: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
         if self.is_idle() { push() } else { self.store_during_sweeps(tenant, push) }
     }
 
@@ -78,22 +77,20 @@ impl SweepTable {
     }
 
     #[cold]
-    fn store_during_sweeps(&self, tenant: &[u8], push: impl FnOnce()) {
+    fn store_during_sweeps<E>(&self, tenant: &[u8], push: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
         let mut table = self.table.lock();
-        let mut interrupts = false;
-        for sweep in &mut table.sweeps {
-            if !sweep.interrupted && sweep.tenant.as_bytes() == tenant {
-                sweep.interrupted = true;
-                interrupts = true;
-            }
-        }
-        if !interrupts {
+        let is_new = |sweep: &Entry| !sweep.interrupted && sweep.tenant.as_bytes() == tenant;
+        if !table.sweeps.iter().any(is_new) {
             drop(table);
             return push();
         }
         // Under the mutex: a sweep that ends looks, and queues its `cleared`, wholly before or wholly after.
-        push();
+        let queued = push();
+        if queued.is_ok() {
+            table.sweeps.iter_mut().filter(|sweep| is_new(sweep)).for_each(|sweep| sweep.interrupted = true);
+        }
         drop(table);
+        queued
     }
 
     /// Ends a sweep: unless a `stored` interrupted it, queues `cleared` by `push_cleared` in the same step.

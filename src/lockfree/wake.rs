@@ -1,32 +1,36 @@
 //! Sleep, wake and stop: one word of state between the producers and the sender.
 //!
-//! A producer pushes, fences, and looks whether the sender says it is parked; the sender says it is parked, fences, and
+//! A producer queues, fences, and looks whether the sender says it is parked; the sender says it is parked, fences, and
 //! looks at the queue once more. The two fences are a pair: of the two looks, at least one sees the other side's write,
-//! so no wake-up is lost (I6), and while the sender is awake a producer pays a fence and a load and makes no system call.
+//! so no wake-up is lost (I6), and while the sender is awake a producer makes no system call.
 
-use crate::faults::fault;
-use crate::sync::{AtomicU32, OnceLock, Ordering, Thread, current, fence, park, park_timeout};
+use crate::faults::{fault, weaken};
+use crate::sync::{
+    AtomicU32, AtomicU64, OnceLock, Ordering, Thread, current, fence, fence_after_exchange, park, park_timeout,
+};
 use std::time::{Duration, Instant};
 
 /// The sender sleeps, or is about to, and wants to be unparked.
 const PARKED: u32 = 1;
 /// Stop has begun: calls are refused, the sender drains.
 const CLOSING: u32 = 2;
-/// The sender will not look at the queue again.
-const ENDED: u32 = 4;
-/// The sender died before its time.
-const DEAD: u32 = 8;
-
+/// The sender failed.
+const FAILED: u32 = 4;
 /// This is a forked child's copy: the sender is the parent's, and so is every lock.
-const FORKED: u32 = 16;
+const FORKED: u32 = 8;
+
+/// No stop has begun.
+const NO_DEADLINE_YET: u64 = 0;
+/// Stop takes as long as it takes.
+const NEVER: u64 = u64::MAX;
 
 /// Why calls are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Closed {
     /// Stopping or stopped.
     Stopped,
-    /// The sender died.
-    SenderDead,
+    /// The sender failed.
+    SenderFailed,
     /// In a forked child.
     Forked,
 }
@@ -36,46 +40,65 @@ pub enum Closed {
 pub struct Wake {
     state: AtomicU32,
     sender: OnceLock<Thread>,
-    /// Set before CLOSING is, read after it was seen.
-    deadline: OnceLock<Option<Instant>>,
+    /// Nanoseconds after `since` plus 1, or one of the two above. Set before CLOSING is, read after it was seen.
+    deadline: AtomicU64,
+    since: Instant,
 }
 
 impl Wake {
     /// Open, with no sender yet.
     pub fn new() -> Self {
-        Wake { state: AtomicU32::new(0), sender: OnceLock::new(), deadline: OnceLock::new() }
+        Wake {
+            state: AtomicU32::new(0),
+            sender: OnceLock::new(),
+            deadline: AtomicU64::new(NO_DEADLINE_YET),
+            since: Instant::now(),
+        }
     }
 
-    /// Whether calls are taken. `Relaxed`: a call that races with stop may come out either way, and what it pushes is
-    /// accounted for by [`notify`](Self::notify).
+    /// Whether calls are taken, before anything is done for one. `Relaxed`: a call that races with stop may come out either
+    /// way; the queue decides.
     #[inline]
     pub fn check_open(&self) -> Result<(), Closed> {
         let state = self.state.load(Ordering::Relaxed);
-        if state & (CLOSING | ENDED | DEAD | FORKED) == 0 { Ok(()) } else { Err(why(state)) }
+        if state & (CLOSING | FAILED | FORKED) == 0 { Ok(()) } else { Err(self.why()) }
     }
 
-    /// After a push: wakes the sender if it sleeps. `true` if the sender has ended, so that the caller has to drain.
+    /// Why the queue refused a call.
+    #[cold]
+    pub fn why(&self) -> Closed {
+        // Acquire, here where it costs nothing: pairs with the Release that closed the queue or set the flag, so that the
+        // flag is seen and so is the reason that was written before it.
+        fence(Ordering::Acquire);
+        let state = self.state.load(Ordering::Acquire);
+        if state & FORKED != 0 {
+            Closed::Forked
+        } else if state & FAILED != 0 {
+            Closed::SenderFailed
+        } else {
+            Closed::Stopped
+        }
+    }
+
+    /// After a call was queued: wakes the sender if it sleeps.
     #[inline]
-    pub fn notify(&self) -> bool {
-        // Orders the push before the load below. Pairs with the fence in `park` (then either the load sees PARKED, or
-        // that look at the queue sees the push) and with the one in `end` (either the load sees ENDED, or the sender's
-        // last drain sees the push). An acquire load would not do: it lets the push and the load change places.
+    pub fn notify(&self) {
+        // Orders the write of the call's word before the load below. Pairs with the fence in `park`: then either the load
+        // sees PARKED, or that look at the queue sees the word. An acquire load would not do: it lets the two change places.
         if !fault!(NoProducerFence) {
-            fence(Ordering::SeqCst);
+            fence_after_exchange();
         }
         // Relaxed: the fence orders it, and nothing is read on the strength of it but the state itself.
-        let state = self.state.load(Ordering::Relaxed);
-        if state & PARKED != 0 {
+        if self.state.load(Ordering::Relaxed) & PARKED != 0 || fault!(WakesAlways) {
             self.unpark();
         }
-        state & ENDED != 0
     }
 
     #[cold]
     fn unpark(&self) {
         // Whoever takes PARKED away is the one to unpark, once. Acquire: pairs with the Release that set it, so that the
-        // sender's registration is there. Not Release: the sender finds the push by the fences, not by the flag.
-        if self.state.fetch_and(!PARKED, Ordering::Acquire) & PARKED != 0 {
+        // sender's registration is there. Not Release: the sender finds the call by the fences, not by the flag.
+        if self.state.fetch_and(!PARKED, Ordering::Acquire) & PARKED != 0 || fault!(WakesAlways) {
             if let Some(sender) = self.sender.get() {
                 sender.unpark();
             }
@@ -116,16 +139,21 @@ impl Wake {
         self.state.fetch_and(!PARKED, Ordering::Relaxed);
     }
 
-    /// Begins to stop: calls are refused from now on, and the sender drains until `deadline` (`None`: for as long as it
-    /// takes). `false` if that had begun before.
+    /// Begins to stop: the sender drains until `deadline` (`None`: for as long as it takes). Calls must be refused already.
+    /// `false` if that had begun before; the first deadline holds.
     pub fn close(&self, deadline: Option<Instant>) -> bool {
-        let first = self.deadline.set(deadline).is_ok();
-        if first {
-            // Release: hands the deadline to the sender (see `is_closing`).
-            let before = self.state.fetch_or(CLOSING, Ordering::Release);
-            if before & PARKED != 0 {
-                self.unpark();
-            }
+        let nanos = deadline.map(|at| at.saturating_duration_since(self.since).as_nanos().saturating_add(1));
+        let value = nanos.map_or(NEVER, |nanos| u64::try_from(nanos).unwrap_or(NEVER));
+        // Relaxed: handed to the sender by the flag below, whoever sets it first.
+        let first =
+            self.deadline.compare_exchange(NO_DEADLINE_YET, value, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        if !first && fault!(SecondStopReturns) {
+            return false;
+        }
+        // Release: hands the deadline to the sender (see `is_closing`). The second to stop does it too: it may not rely on
+        // the first having come so far, and it has read the deadline that the first wrote.
+        if self.state.fetch_or(CLOSING, weaken!(WakeClose, Ordering::Release)) & PARKED != 0 {
+            self.unpark();
         }
         first
     }
@@ -137,21 +165,16 @@ impl Wake {
 
     /// When stop wants to be done; `None` before it has begun or if it has no deadline.
     pub fn deadline(&self) -> Option<Instant> {
-        self.deadline.get().copied().flatten()
+        match self.deadline.load(Ordering::Relaxed) {
+            NO_DEADLINE_YET | NEVER => None,
+            nanos => self.since.checked_add(Duration::from_nanos(nanos - 1)),
+        }
     }
 
-    /// The sender will look at the queue once more and then never again.
-    pub fn end(&self) {
-        // Relaxed: who sees it turns to the queue, and has the queue's mutex to order what it finds there.
-        self.state.fetch_or(ENDED, Ordering::Relaxed);
-        // Orders ENDED before that last look. Pairs with the fence in `notify`.
-        fence(Ordering::SeqCst);
-    }
-
-    /// The sender died: calls are refused from now on.
-    pub fn die(&self) {
+    /// The sender failed: calls are refused from now on.
+    pub fn fail(&self) {
         // Release: whoever is refused for it finds what was said of it before (see `why`).
-        self.state.fetch_or(DEAD, Ordering::Release);
+        self.state.fetch_or(FAILED, Ordering::Release);
     }
 
     /// In a forked child, on its only thread: calls are refused from now on.
@@ -170,14 +193,4 @@ impl Default for Wake {
     fn default() -> Self {
         Wake::new()
     }
-}
-
-#[cold]
-fn why(state: u32) -> Closed {
-    if state & FORKED != 0 {
-        return Closed::Forked;
-    }
-    // Acquire, here where it costs nothing: the cause of death was written before DEAD was set.
-    fence(Ordering::Acquire);
-    if state & DEAD != 0 { Closed::SenderDead } else { Closed::Stopped }
 }

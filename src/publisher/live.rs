@@ -4,11 +4,11 @@ use super::transport::{MessageSink, Opened, Transport};
 use crate::config::{CALLERS, Config};
 use crate::error::{ConfigError, StartError};
 use crate::event::{MediaSet, Object, Outcome, Refusal, tenant_or_default};
-use crate::lockfree::{Closed, EvictingQueue, Limits, Pipe, Pool, SweepEnd, SweepTable, SweepToken};
+use crate::lockfree::{Closed, Held, Limits, Pipe, SweepEnd, SweepTable, SweepToken};
 use crate::names::{CopyNames, Known, Names};
 use crate::sender::{Pace, Sender, Tally};
 use crate::status::{Status, StopReport};
-use crate::sync::Counter;
+use crate::sync::{Counter, Latest};
 use crate::wire::encode::{Context, EncodedCall, Encoder};
 use crate::wire::frame::Frame;
 use crate::wire::message::PayloadWriter;
@@ -58,7 +58,8 @@ pub(super) struct Live {
     refused: Counter,
     endpoint: String,
     send_hwm: u64,
-    queue_capacity: usize,
+    /// Evicted events as last told: read while a batch is being taken they could seem fewer.
+    evicted: Latest,
     thread: Mutex<Option<JoinHandle<()>>>,
     process: u32,
 }
@@ -69,21 +70,12 @@ impl Live {
         config: &Config,
         open: impl FnOnce() -> Result<Opened, StartError> + Send + 'static,
     ) -> Result<Live, StartError> {
-        let burst = config.eviction_burst.min(config.queue_capacity);
-        let shared = Arc::new(Shared {
-            pipe: Pipe::new(
-                EvictingQueue::new(config.queue_capacity, burst),
-                Pool::new(config.queue_capacity + config.max_batch_events + CALLERS, config.retain_bytes),
-            ),
-            tally: Tally::new(),
-            closed: Mutex::new(false),
-            closed_changed: Condvar::new(),
-        });
-        let pace = Pace {
-            limits: Limits { events: config.max_batch_events as u64, bytes: config.max_batch_bytes },
-            wait: config.wait_strategy,
-            heartbeat: config.heartbeat_interval,
-        };
+        let limits = Limits { events: config.max_batch_events as u64, bytes: config.max_batch_bytes };
+        let pipe = Pipe::new(config.queue_capacity, config.eviction_burst, limits, CALLERS, config.retain_bytes)
+            .ok_or(StartError::QueueMemory { queue_capacity: config.queue_capacity })?;
+        let shared =
+            Arc::new(Shared { pipe, tally: Tally::new(), closed: Mutex::new(false), closed_changed: Condvar::new() });
+        let pace = Pace { wait: config.wait_strategy, heartbeat: config.heartbeat_interval };
         let encoder = Arc::new(Encoder::new(&Context {
             model_name: &config.model_name,
             block_size: config.block_size,
@@ -136,7 +128,7 @@ impl Live {
             refused: Counter::new(),
             endpoint,
             send_hwm,
-            queue_capacity: config.queue_capacity,
+            evicted: Latest::new(),
             thread: Mutex::new(Some(thread)),
             process: std::process::id(),
         })
@@ -179,24 +171,33 @@ impl Live {
         if let Err(refusal) = self.check(&call) {
             return self.refuse(refusal, events());
         }
-        let mut frame = self.frame(&call);
-        call.write_by(&mut frame, &mut copy);
+        let pipe = &self.shared.pipe;
+        let Some(mut held) = pipe.take_frame(call.room()) else {
+            return self.refuse(Refusal::OutOfMemory, events());
+        };
+        if !call.write_by(pipe.frame(&mut held), &mut copy) {
+            pipe.give_back(held);
+            return self.refuse(Refusal::OutOfMemory, events());
+        }
         if !copy.are_text(call.names()) {
-            self.shared.pipe.pool().give(frame);
+            pipe.give_back(held);
             return self.refuse(Refusal::NotUtf8, events());
         }
-        if stored.is_empty() || self.sweeps.is_idle() {
-            self.shared.pipe.push(frame);
+        let queued = if stored.is_empty() || self.sweeps.is_idle() {
+            pipe.push(held)
         } else {
-            self.store_during_sweeps(call.names().tenant, frame);
+            self.store_during_sweeps(call.names().tenant, held)
+        };
+        match queued {
+            Ok(()) => Outcome::Accepted { events: events() },
+            Err(closed) => self.refuse(closed.into(), events()),
         }
-        Outcome::Accepted { events: events() }
     }
 
     /// Apart, so that the way without sweeps has the one `push` to itself and is compiled in one piece.
     #[cold]
-    fn store_during_sweeps(&self, tenant: &[u8], frame: Frame) {
-        self.sweeps.store(tenant, || self.shared.pipe.push(frame));
+    fn store_during_sweeps(&self, tenant: &[u8], held: Held) -> Result<(), Closed> {
+        self.sweeps.store(tenant, || self.shared.pipe.push(held))
     }
 
     pub(super) fn cleared(&self, tenant: &str) -> Outcome {
@@ -204,10 +205,16 @@ impl Live {
         if let Err(refusal) = self.check(&call) {
             return self.refuse(refusal, 1);
         }
-        let mut frame = self.frame(&call);
-        call.write(&mut frame);
-        self.shared.pipe.push(frame);
-        Outcome::Accepted { events: 1 }
+        let pipe = &self.shared.pipe;
+        let Some(mut held) = pipe.take_frame(call.room()) else { return self.refuse(Refusal::OutOfMemory, 1) };
+        if !call.write(pipe.frame(&mut held)) {
+            pipe.give_back(held);
+            return self.refuse(Refusal::OutOfMemory, 1);
+        }
+        match pipe.push(held) {
+            Ok(()) => Outcome::Accepted { events: 1 },
+            Err(closed) => self.refuse(closed.into(), 1),
+        }
     }
 
     /// Registers a sweep; `None` in a forked child, where the table may be locked for ever.
@@ -232,11 +239,7 @@ impl Live {
 
     #[inline(always)]
     fn check(&self, call: &EncodedCall<'_>) -> Result<(), Refusal> {
-        self.shared.pipe.check_open().map_err(|closed| match closed {
-            Closed::Stopped => Refusal::Stopped,
-            Closed::SenderDead => Refusal::SenderDead,
-            Closed::Forked => Refusal::Forked,
-        })?;
+        self.shared.pipe.check_open()?;
         let (bytes, max_event_bytes) = (call.largest_event(), self.max_event_bytes);
         if bytes > max_event_bytes { Err(Refusal::TooLarge { bytes, max_event_bytes }) } else { Ok(()) }
     }
@@ -252,19 +255,16 @@ impl Live {
         self.refused.add(events.into());
     }
 
-    #[inline(always)]
-    fn frame(&self, call: &EncodedCall<'_>) -> Frame {
-        self.shared.pipe.take_buffer().unwrap_or_else(|| Frame::with_room(call.room()))
-    }
-
     pub(super) fn endpoint(&self) -> &str {
         &self.endpoint
     }
 
     pub(super) fn status(&self) -> Status {
         let Shared { pipe, tally, .. } = &*self.shared;
-        let (evicted, failed, abandoned) = (pipe.queue().evicted(), tally.failed.get(), pipe.abandoned());
-        let reason = tally.cause_of_death.get().cloned();
+        let ring = pipe.ring();
+        let evicted = self.evicted.or_later(ring.evicted());
+        let (failed, abandoned) = (tally.failed.get(), ring.abandoned());
+        let reason = tally.failure_reason.get().cloned();
         Status {
             enabled: true,
             stopped: pipe.is_closing(),
@@ -284,11 +284,11 @@ impl Live {
             last_sequence: tally.sequence.get(),
             queue_length: tally.queue_length.get(),
             // Seen with the batch in the sender's hands, for which others may have come meanwhile.
-            queue_high_water: tally.queue_high_water.get().min(self.queue_capacity as u64),
-            queue_capacity: self.queue_capacity as u64,
+            queue_high_water: tally.queue_high_water.get().min(ring.capacity()),
+            queue_capacity: ring.capacity(),
             send_hwm: self.send_hwm,
-            pool_idle: pipe.pool().idle() as u64,
-            pool_misses: pipe.pool().misses(),
+            pool_idle: pipe.pool().idle(),
+            pool_misses: pipe.pool().made(),
             pool_freed: pipe.pool().freed(),
         }
     }
@@ -298,7 +298,12 @@ impl Live {
         // A forked child has no sender thread to wait for, and the parent's is none of its business.
         let closed = self.is_own() && {
             self.shared.pipe.close(until);
-            self.shared.wait_closed(until)
+            let closed = self.shared.wait_closed(until);
+            if !closed {
+                // Out of time: whatever is queued now will not be sent, so that what the report says is final.
+                self.shared.pipe.abandon();
+            }
+            closed
         };
         if closed {
             let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -306,7 +311,7 @@ impl Live {
                 let _ = thread.join();
             }
         }
-        StopReport { published: self.shared.tally.events.get(), abandoned: self.shared.pipe.abandoned(), closed }
+        StopReport { published: self.shared.tally.events.get(), abandoned: self.shared.pipe.ring().abandoned(), closed }
     }
 
     /// Stops unless that has begun before; in a forked child it does nothing, for all of it is the parent's.
@@ -326,6 +331,16 @@ impl Live {
     /// Whether this is the process that started the publisher.
     fn is_own(&self) -> bool {
         !self.shared.pipe.is_disowned() && self.process == std::process::id()
+    }
+}
+
+impl From<Closed> for Refusal {
+    fn from(closed: Closed) -> Self {
+        match closed {
+            Closed::Stopped => Refusal::Stopped,
+            Closed::SenderFailed => Refusal::SenderDead,
+            Closed::Forked => Refusal::Forked,
+        }
     }
 }
 
@@ -355,7 +370,7 @@ fn send_until_stopped(shared: &Shared, sink: MessageSink, pace: Pace, linger: Du
     };
     if let Some(cause) = cause {
         // Told last: the program's logger may panic or take its time.
-        sender.bury(cause.clone());
+        sender.settle_failure(cause.clone());
         log::error!("kv-events: the sender died, nothing more is published: {cause}");
     }
     let mut transport = sender.into_sink().transport;

@@ -1,6 +1,7 @@
 //! What the sender needs of a socket, so that tests and benches can put something else in its place.
 
 use crate::clock;
+use crate::lockfree::Batch;
 use crate::sender::{SendError, Sink};
 use crate::wire::frame::Frame;
 use crate::wire::message::PayloadWriter;
@@ -59,13 +60,13 @@ impl MessageSink {
 }
 
 impl Sink<Frame> for MessageSink {
-    fn send(&mut self, sequence: u64, batch: &[Frame]) -> Result<usize, SendError> {
-        let header = self.payload.header(clock::now_ms(), batch);
-        let len = self.payload.len(&header, batch);
+    fn send(&mut self, sequence: u64, batch: Batch<'_, Frame>) -> Result<usize, SendError> {
+        let header = self.payload.header(clock::now_ms(), batch.calls());
         let (payload, first) = (&self.payload, self.next_event_id);
-        self.transport.send(sequence, len, &mut |place| payload.write(&header, batch, first, place))?;
+        self.transport
+            .send(sequence, header.len(), &mut |place| payload.write(&header, batch.calls(), first, place))?;
         self.next_event_id += header.events();
-        Ok(len)
+        Ok(header.len())
     }
 
     fn upkeep_interval(&self) -> Option<Duration> {

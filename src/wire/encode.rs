@@ -13,7 +13,7 @@
 //! from the frame: a frame is less than half as long as its events, and it is the one thing here that is never in the
 //! caches. `event_id` and `timestamp` are zeros of full width in the template; the sender fills them in.
 
-use super::frame::{Frame, SESSION_HEADER};
+use super::frame::Frame;
 pub use super::template::Context;
 use super::template::Kind;
 pub(crate) use super::template::Template;
@@ -121,7 +121,7 @@ impl Encoder {
                 *bytes += session;
             }
         }
-        call.variable += SESSION_HEADER + session;
+        call.variable += session;
         call
     }
 
@@ -176,17 +176,18 @@ impl EncodedCall<'_> {
         self.variable
     }
 
-    /// Writes into `frame` what the templates do not have.
+    /// Writes into `frame` what the templates do not have; `false` if there is no memory for it.
     #[inline]
-    pub fn write(&self, frame: &mut Frame) {
-        self.write_by(frame, &mut Known);
+    pub fn write(&self, frame: &mut Frame) -> bool {
+        self.write_by(frame, &mut Known)
     }
 
     /// The same with names copied by `copy`.
     #[inline(always)]
-    pub(crate) fn write_by(&self, frame: &mut Frame, copy: &mut impl CopyNames) {
+    pub(crate) fn write_by(&self, frame: &mut Frame, copy: &mut impl CopyNames) -> bool {
         let Names { tenant, key, group, session } = self.names;
-        let mut out = Cursor { out: frame.room(self.variable), at: 0, copy };
+        let Some(room) = frame.room(self.variable) else { return false };
+        let mut out = Cursor { out: room, at: 0, copy };
         out.text(tenant);
         let group_at = out.at;
         let mut key_at = group_at;
@@ -197,11 +198,11 @@ impl EncodedCall<'_> {
         }
         let key_end = out.at;
         if !session.is_empty() {
-            out.put(&(text_len(session) as u32).to_le_bytes());
             out.text(session);
         }
         debug_assert_eq!(out.at, self.variable);
-        frame.set_written(self.plan, [group_at, key_at, key_end], self.events[0] + self.events[1]);
+        frame.set_written(self.plan, [group_at, key_at, key_end, self.variable], self.events[0] + self.events[1]);
+        true
     }
 }
 

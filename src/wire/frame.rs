@@ -1,16 +1,16 @@
 //! What is one call's own, encoded, in a pooled buffer.
 //!
-//! The buffer is a `BytesMut` that only ever moves: from the pool to a caller, through the queue to the sender (or to whoever
-//! evicts it), and back. It is never frozen, split or shared, so there is no handle that could keep it alive, nothing to
-//! reclaim, and no release function that runs on some thread of ZeroMQ's: the sender copies its bytes, once, into the message
-//! it hands over, and has the buffer back right after. That copy costs less than what handing the buffer over would (a
-//! control block for each message, and a buffer that stays out for as long as the slowest subscriber), and a message has to
-//! be put together from many buffers anyway.
+//! The buffer is a `BytesMut` that stays where it is: the frame around it lives in the pool's table, and what moves from a
+//! caller to the sender is its number. It is never frozen or shared, so there is no handle that could keep it alive and no
+//! release function that runs on some thread of ZeroMQ's: the sender copies its bytes, once, into the message it hands over,
+//! and gives the frame back right after. That copy costs less than what handing the buffer over would (a control block for
+//! each message, and a buffer that stays out for as long as the slowest subscriber), and a message has to be put together
+//! from many buffers anyway.
 
 use super::encode::{NONE, Plan};
 use crate::config::SMALLEST_BUFFER;
-use crate::lockfree::Call;
-use bytes::BytesMut;
+use crate::lockfree::{Call, RUN, prefetch};
+use bytes::{Buf, Bytes, BytesMut};
 
 /// Where an event's `event_id` number stands, counted from the event's first byte.
 pub(crate) const EVENT_ID_AT: usize = 13;
@@ -19,138 +19,139 @@ pub(crate) const TIMESTAMP_AT: usize = 32;
 /// The length of what every event begins with: map header, `event_id`, `timestamp`.
 pub(crate) const PREFIX_LEN: usize = 40;
 
-/// What a buffer begins with: where tenant, group and key end, as three little-endian `u32`, and the plan, as two bytes.
-const HEADER: usize = 16;
-/// What stands between the key and a session: the session's length, as a little-endian `u32`.
-pub(crate) const SESSION_HEADER: usize = 4;
+/// Buffers of a run are as long as the call needs that they are made for, up to this.
+const LARGEST_IN_RUN: usize = 1024;
+/// Bytes of a cache line.
+const LINE: usize = 64;
 
 /// A pooled buffer holding what the one or two events of a call do not have in common with all others: tenant, group, key
 /// and perhaps a session, each encoded.
 ///
 /// The buffer is kept initialised over its whole length, so that writing into it is plain slice copies: no capacity checks,
-/// no `unsafe`. `size` says what the queue's ends want to know, so that nobody has to look into the buffer, which is seldom
-/// in the caches, while others wait. The buffer's handle is boxed, once for its life, because a frame moves through two
-/// queues with every call: 16 bytes instead of 40 make slots of 24 instead of 48, and fewer cache lines to be fetched from
-/// another processor (four producers on a full queue: 25 % off a call).
+/// no `unsafe`. All that the ends of the queue want to know is beside the buffer's handle, on the frame's one cache line.
+/// The buffers of a run are parts of one allocation.
 #[derive(Debug)]
 pub struct Frame {
-    buffer: Box<BytesMut>,
-    size: Size,
+    buffer: BytesMut,
+    /// Where tenant, group, key and session end.
+    ends: [u32; 4],
+    /// Bytes of the events in the message.
+    bytes: u32,
+    plan: Plan,
 }
 
-const _: () = assert!(size_of::<Frame>() <= 16);
-
-/// Bytes of the events in a message in the low 63 bits; the highest is set if there are two events.
-#[derive(Clone, Copy, Debug)]
-struct Size(u64);
-
-impl Size {
-    const TWO: u64 = 1 << 63;
-}
+/// With the link beside it, a line.
+const _: () = assert!(size_of::<Frame>() <= LINE - 8);
 
 impl Frame {
-    /// A frame that is good for at least `bytes`.
-    pub fn with_room(bytes: usize) -> Self {
-        Frame { buffer: Box::new(buffer_for(bytes)), size: Size(0) }
+    fn new(buffer: BytesMut) -> Self {
+        Frame { buffer, ends: [0; 4], bytes: 0, plan: Plan { first: NONE, second: NONE } }
     }
 
-    /// Makes room for `bytes`, which allocates if the buffer is smaller, and hands it out to be written.
+    /// A frame of its own that is good for at least `bytes`; `None` if there is no memory.
+    pub fn with_room(bytes: usize) -> Option<Self> {
+        Some(Frame::new(zeroed(buffer_len(bytes))?))
+    }
+
+    /// Makes room for `bytes`, which allocates if the buffer is smaller, and hands it out to be written; `None` if there is no
+    /// memory.
     #[inline]
-    pub(crate) fn room(&mut self, bytes: usize) -> &mut [u8] {
-        if self.buffer.len() < HEADER + bytes {
-            *self.buffer = buffer_for(bytes);
+    pub(crate) fn room(&mut self, bytes: usize) -> Option<&mut [u8]> {
+        if self.buffer.len() < bytes {
+            self.grow(bytes)?;
         }
-        &mut self.buffer[HEADER..HEADER + bytes]
+        Some(&mut self.buffer[..bytes])
     }
 
-    /// Says what has been written: where tenant, group and key end, and how long the events of `plan` get.
+    #[cold]
+    fn grow(&mut self, bytes: usize) -> Option<()> {
+        self.buffer = zeroed(buffer_len(bytes))?;
+        Some(())
+    }
+
+    /// Says what has been written: where tenant, group, key and session end, and how long the events of `plan` get.
     #[inline]
-    pub(crate) fn set_written(&mut self, plan: Plan, ends: [usize; 3], bytes: usize) {
+    pub(crate) fn set_written(&mut self, plan: Plan, ends: [usize; 4], bytes: usize) {
         debug_assert!(ends.is_sorted());
-        let mut header = [0; HEADER];
-        for (place, end) in header.chunks_exact_mut(4).zip(ends) {
-            place.copy_from_slice(&(end as u32).to_le_bytes());
-        }
-        header[12] = plan.first;
-        header[13] = plan.second;
-        self.buffer[..HEADER].copy_from_slice(&header);
-        self.size = Size(bytes as u64 | if plan.second != NONE { Size::TWO } else { 0 });
+        self.ends = ends.map(|end| end as u32);
+        self.bytes = bytes as u32;
+        self.plan = plan;
     }
 
     /// The templates its events are made with.
     #[inline]
     pub(crate) fn plan(&self) -> Plan {
-        Plan { first: self.buffer[12], second: self.buffer[13] }
+        self.plan
     }
 
-    /// Tenant, group and key, encoded.
+    /// Tenant, group, key and session, encoded; a session that there is not is empty.
     #[inline]
-    pub(crate) fn parts(&self) -> [&[u8]; 3] {
-        let [tenant, group, key] = [0, 4, 8].map(|at| self.number(at));
-        let used = &self.buffer[HEADER..HEADER + key];
-        [&used[..tenant], &used[tenant..group], &used[group..]]
+    pub(crate) fn parts(&self) -> [&[u8]; 4] {
+        let [tenant, group, key, session] = self.ends.map(|end| end as usize);
+        let used = &self.buffer[..session];
+        [&used[..tenant], &used[tenant..group], &used[group..key], &used[key..]]
     }
 
-    /// The session, encoded. Only a frame of which a template has a place for it holds one.
-    #[inline]
-    pub(crate) fn session(&self) -> &[u8] {
-        let at = HEADER + self.number(8);
-        let start = at + SESSION_HEADER;
-        &self.buffer[start..start + self.number(at)]
-    }
-
-    /// The number at `at`.
-    #[inline]
-    fn number(&self, at: usize) -> usize {
-        let place = self.buffer[at..].first_chunk().copied();
-        place.map_or(0, u32::from_le_bytes) as usize
+    /// The lines that the last call used: the next one is seldom longer.
+    fn used_lines(&self) -> impl Iterator<Item = *const u8> {
+        let used = (self.ends[3] as usize).clamp(1, SMALLEST_BUFFER).min(self.buffer.len());
+        self.buffer[..used].chunks(LINE).map(<[u8]>::as_ptr)
     }
 }
 
-#[cold]
-fn buffer_for(bytes: usize) -> BytesMut {
-    let bytes = bytes + HEADER;
-    BytesMut::zeroed(bytes.max(SMALLEST_BUFFER).checked_next_power_of_two().unwrap_or(bytes))
+fn buffer_len(bytes: usize) -> usize {
+    bytes.max(SMALLEST_BUFFER).next_multiple_of(LINE)
+}
+
+/// A zeroed buffer that begins with a cache line; `None` if there is no memory.
+fn zeroed(len: usize) -> Option<BytesMut> {
+    let mut buffer = BytesMut::from(Bytes::from(crate::sync::zeroed::<u8>(len.checked_add(LINE)?)?));
+    let before = buffer.as_ptr().align_offset(LINE);
+    // Unlike a split, this allocates nothing.
+    buffer.advance(before);
+    buffer.truncate(len);
+    Some(buffer)
 }
 
 impl Call for Frame {
+    fn run(room: usize) -> Option<[Self; RUN]> {
+        // A huge call is no reason for a huge run: its frame grows alone.
+        let len = buffer_len(if room <= LARGEST_IN_RUN { room } else { 0 });
+        // To split a buffer allocates a few dozen bytes, and ends the process if it cannot. So as much is put by, and given
+        // back just before.
+        let put_by = crate::sync::zeroed::<u8>(2 * LINE)?;
+        let mut all = zeroed(len.checked_mul(RUN)?)?;
+        drop(put_by);
+        Some(std::array::from_fn(|_| Frame::new(all.split_to(len))))
+    }
+
     #[inline]
     fn events(&self) -> u64 {
-        1 + (self.size.0 >> 63)
+        if self.plan.second == NONE { 1 } else { 2 }
     }
 
     #[inline]
     fn bytes(&self) -> usize {
-        (self.size.0 & !Size::TWO) as usize
-    }
-
-    #[inline]
-    fn prefetch(&self) {
-        prefetch_line(&raw const *self.buffer);
-    }
-
-    #[inline]
-    fn prefetch_bytes(&self) {
-        for line in self.buffer[..self.buffer.len().min(SMALLEST_BUFFER)].chunks(64) {
-            prefetch_line(line.as_ptr());
-        }
+        self.bytes as usize
     }
 
     #[inline]
     fn footprint(&self) -> usize {
         self.buffer.len()
     }
-}
 
-#[cfg(target_arch = "x86_64")]
-#[inline]
-fn prefetch_line<T>(place: *const T) {
-    use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-    // SAFETY: a prefetch reads nothing as far as the program can tell, and cannot fail. It took the sender's time for an event
-    // of a full queue from 87 to 61 ns.
-    unsafe { _mm_prefetch::<_MM_HINT_T0>(place.cast()) };
-}
+    fn trim(&mut self) {
+        self.buffer = BytesMut::new();
+        self.ends = [0; 4];
+    }
 
-#[cfg(not(target_arch = "x86_64"))]
-#[inline]
-fn prefetch_line<T>(_: *const T) {}
+    #[inline]
+    fn prefetch(&self) {
+        self.used_lines().for_each(prefetch::read);
+    }
+
+    #[inline]
+    fn prefetch_for_writing(&self) {
+        self.used_lines().for_each(prefetch::write);
+    }
+}

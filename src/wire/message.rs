@@ -25,30 +25,38 @@ impl PayloadWriter {
     }
 
     /// The header of a payload of `calls`, sent at `timestamp` ms.
-    pub fn header(&self, timestamp: u64, calls: &[Frame]) -> Header {
-        let events: u64 = calls.iter().map(Call::events).sum();
+    pub fn header<'a>(&self, timestamp: u64, calls: impl Iterator<Item = &'a Frame>) -> Header {
+        let (mut events, mut calls_len) = (0, 0);
+        for call in calls {
+            events += call.events();
+            calls_len += call.bytes();
+            // The lines of its size are there by now; those of its names are asked for while the others are looked at.
+            call.prefetch();
+        }
         let mut bytes = [0; LONGEST_HEADER];
         let mut rest = &mut bytes[..];
         let written = msgpack::write_array_len(&mut rest, 3)
             .and_then(|_| msgpack::write_u64(&mut rest, timestamp))
             .and_then(|()| msgpack::write_array_len(&mut rest, events as u32));
         debug_assert!(written.is_ok());
-        let len = LONGEST_HEADER - rest.len();
-        Header { bytes, len, timestamp, events }
+        let header_len = LONGEST_HEADER - rest.len();
+        let len = header_len + calls_len + self.dp_rank.len();
+        Header { bytes, header_len, len, timestamp, events }
     }
 
-    /// Length of the payload, bytes.
-    pub fn len(&self, header: &Header, calls: &[Frame]) -> usize {
-        header.len + calls.iter().map(Call::bytes).sum::<usize>() + self.dp_rank.len()
-    }
-
-    /// Writes the payload over `out`, which is exactly as long as [`len`](Self::len) says, numbering its events from
+    /// Writes the payload over `out`, which is exactly as long as [`Header::len`] says, numbering its events from
     /// `event_id`.
-    pub fn write(&self, header: &Header, calls: &[Frame], mut event_id: u64, out: &mut [u8]) {
-        let (head, mut rest) = out.split_at_mut(header.len);
-        head.copy_from_slice(&header.bytes[..header.len]);
+    pub fn write<'a>(
+        &self,
+        header: &Header,
+        calls: impl Iterator<Item = &'a Frame>,
+        mut event_id: u64,
+        out: &mut [u8],
+    ) {
+        let (head, mut rest) = out.split_at_mut(header.header_len);
+        head.copy_from_slice(&header.bytes[..header.header_len]);
         for call in calls {
-            let [tenant, group, key] = call.parts();
+            let [tenant, group, key, session] = call.parts();
             for template in self.encoder.templates(call.plan()) {
                 let place = std::mem::take(&mut rest);
                 let mut at = 0;
@@ -59,7 +67,7 @@ impl PayloadWriter {
                 let mut end = at + template.rest.len();
                 place[at..end].copy_from_slice(&template.rest);
                 if let Some(behind_session) = &template.behind_session {
-                    for part in [call.session(), behind_session] {
+                    for part in [session, behind_session] {
                         place[end..end + part.len()].copy_from_slice(part);
                         end += part.len();
                     }
@@ -78,6 +86,7 @@ impl PayloadWriter {
 #[derive(Debug)]
 pub struct Header {
     bytes: [u8; LONGEST_HEADER],
+    header_len: usize,
     len: usize,
     timestamp: u64,
     events: u64,
@@ -87,6 +96,12 @@ impl Header {
     /// Events in the payload.
     pub fn events(&self) -> u64 {
         self.events
+    }
+
+    /// Length of the payload, bytes.
+    #[allow(clippy::len_without_is_empty, reason = "no payload is empty")]
+    pub fn len(&self) -> usize {
+        self.len
     }
 }
 
@@ -102,8 +117,8 @@ mod tests {
     use serde_json::{Value, json};
 
     fn frame(call: &EncodedCall<'_>) -> Frame {
-        let mut frame = Frame::with_room(call.room());
-        call.write(&mut frame);
+        let mut frame = Frame::with_room(call.room()).unwrap();
+        assert!(call.write(&mut frame));
         frame
     }
 
@@ -113,9 +128,9 @@ mod tests {
         let encoder = Arc::new(Encoder::new(&context));
         let writer = PayloadWriter::new(Arc::clone(&encoder), 3);
         let calls = calls(&encoder);
-        let header = writer.header(1_700_000_000_000, &calls);
-        let mut out = vec![0xff; writer.len(&header, &calls)];
-        writer.write(&header, &calls, 7, &mut out);
+        let header = writer.header(1_700_000_000_000, calls.iter());
+        let mut out = vec![0xff; header.len()];
+        writer.write(&header, calls.iter(), 7, &mut out);
         rmp_serde::from_slice(&out).unwrap()
     }
 
@@ -146,11 +161,11 @@ mod tests {
         for session in sessions {
             for legacy in [true, false] {
                 let seen = payload(legacy, |encoder| {
-                    let mut frame = Frame::with_room(16);
+                    let mut frame = Frame::with_room(16).unwrap();
                     let earlier = object.in_session("earlier");
-                    encoder.object_call(&earlier, MediaSet::EMPTY, MediaSet::BOTH).write(&mut frame);
+                    assert!(encoder.object_call(&earlier, MediaSet::EMPTY, MediaSet::BOTH).write(&mut frame));
                     let call = encoder.object_call(&object.in_session(session), MediaSet::DISK, MediaSet::CPU);
-                    call.write(&mut frame);
+                    assert!(call.write(&mut frame));
                     vec![frame]
                 });
                 let [removed, stored] = &seen[1].as_array().unwrap()[..] else { panic!("{seen}") };
@@ -179,9 +194,11 @@ mod tests {
             let object = Object::new("t", &text).in_group(&text).in_session(&text);
             let seen = payload(true, |encoder| {
                 // A buffer that has held something longer, and one that has to grow.
-                let mut frame = Frame::with_room(16);
-                encoder.object_call(&Object::new("other", "y"), MediaSet::BOTH, MediaSet::EMPTY).write(&mut frame);
-                encoder.object_call(&object, MediaSet::EMPTY, MediaSet::CPU).write(&mut frame);
+                let mut frame = Frame::with_room(16).unwrap();
+                assert!(
+                    encoder.object_call(&Object::new("other", "y"), MediaSet::BOTH, MediaSet::EMPTY).write(&mut frame)
+                );
+                assert!(encoder.object_call(&object, MediaSet::EMPTY, MediaSet::CPU).write(&mut frame));
                 vec![frame]
             });
             assert_eq!(seen[1][0]["object_key"], Value::String(text.clone()));
