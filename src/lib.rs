@@ -42,6 +42,7 @@ pub mod metrics;
 #[cfg_attr(not(any(feature = "zmq", feature = "__internals")), allow(dead_code))]
 mod names;
 mod publisher;
+mod say;
 mod status;
 #[cfg(all(feature = "zmq", unix))]
 pub mod subscriber;

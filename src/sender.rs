@@ -258,7 +258,7 @@ impl<'a, T: Call, S: Sink<T>> Sender<'a, T, S> {
     fn say_failed(&mut self, cause: &str) {
         self.failures += 1;
         if is_power_of_ten(self.failures) {
-            log::warn!("kv-events: the socket did not take a message ({cause}), {} so far", self.failures);
+            crate::say::warning!("kv-events: the socket did not take a message ({cause}), {} so far", self.failures);
         }
     }
 

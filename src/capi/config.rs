@@ -125,7 +125,10 @@ impl RawConfig {
             // SAFETY: the caller's promise.
             unsafe { text.read() }.map_err(|code| match code {
                 Code::NotUtf8 => (code, format!("{setting} is not UTF-8")),
-                _ => (code, format!("{setting} is null, but its length is not 0")),
+                _ if text.data.is_null() => (code, format!("{setting} is null, but its length is not 0")),
+                _ => {
+                    (code, format!("{setting} has a length of {}, which no text can have; was it negative?", text.len))
+                }
             })
         };
         let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
@@ -222,10 +225,20 @@ mod tests {
     fn what_is_wrong_is_named() {
         let latin1 = Text { data: c"\xe9".as_ptr(), len: 1 };
         let nothing = Text { data: std::ptr::null(), len: 1 };
+        let endless = Text { data: c"x".as_ptr(), len: usize::MAX };
         for (config, code, text) in [
             (RawConfig { size: 0, ..RawConfig::defaults() }, Code::InvalidArgument, "kv_events_config_init"),
             (RawConfig { kv_events_model_name: latin1, ..RawConfig::defaults() }, Code::NotUtf8, "model_name"),
-            (RawConfig { kv_events_backend_id: nothing, ..RawConfig::defaults() }, Code::InvalidArgument, "backend_id"),
+            (
+                RawConfig { kv_events_backend_id: nothing, ..RawConfig::defaults() },
+                Code::InvalidArgument,
+                "backend_id is null",
+            ),
+            (
+                RawConfig { kv_events_backend_id: endless, ..RawConfig::defaults() },
+                Code::InvalidArgument,
+                "backend_id has a length of 18446744073709551615",
+            ),
             (
                 RawConfig {
                     enable_kv_events: 1,

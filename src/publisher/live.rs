@@ -371,7 +371,7 @@ fn send_until_stopped(shared: &Shared, sink: MessageSink, pace: Pace, linger: Du
     if let Some(cause) = cause {
         // Told last: the program's logger may panic or take its time.
         sender.settle_failure(cause.clone());
-        log::error!("kv-events: the sender died, nothing more is published: {cause}");
+        crate::say::failure!("kv-events: the sender died, nothing more is published: {cause}");
     }
     let mut transport = sender.into_sink().transport;
     let linger = match shared.pipe.deadline() {

@@ -91,7 +91,9 @@ impl Publisher {
         config.validate()?;
         if !config.enabled {
             if !config.bind_endpoint.is_empty() || !config.backend_id.is_empty() {
-                log::warn!("kv-events: there are settings, but enable_kv_events is false: nothing is published");
+                crate::say::warning!(
+                    "kv-events: there are settings, but enable_kv_events is false: nothing is published"
+                );
             }
             return Ok(Publisher::disabled());
         }
@@ -107,7 +109,7 @@ impl Publisher {
         }
         #[cfg(not(feature = "zmq"))]
         {
-            log::warn!("kv-events: built without the feature `zmq`: nothing is published");
+            crate::say::warning!("kv-events: built without the feature `zmq`: nothing is published");
             Ok(Publisher::disabled())
         }
     }
@@ -121,7 +123,7 @@ impl Publisher {
     ) -> Result<Publisher, StartError> {
         config.validate()?;
         if !config.emit_object_key {
-            log::warn!(
+            crate::say::warning!(
                 "kv-events: kv_events_emit_object_key=false silences every stored and removed event; only cleared is sent"
             );
         }

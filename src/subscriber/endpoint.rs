@@ -136,7 +136,10 @@ impl Followed {
         self.malformed += 1;
         if is_power_of_ten(self.malformed) {
             let endpoint = &self.source.endpoint;
-            log::warn!("{endpoint}: malformed message ({reason}), {} so far from this source", self.malformed);
+            crate::say::warning!(
+                "{endpoint}: malformed message ({reason}), {} so far from this source",
+                self.malformed
+            );
         }
         Delivery::Malformed { source: Arc::clone(&self.source), sequence, reason }
     }

@@ -50,3 +50,16 @@ pub fn is_closed_by_peer(stream: &mut TcpStream) -> bool {
         }
     }
 }
+
+/// Ends the connection at once, by a reset.
+#[cfg(all(unix, feature = "zmq"))]
+pub fn reset(stream: TcpStream) {
+    use std::os::fd::AsRawFd;
+    let now = libc::linger { l_onoff: 1, l_linger: 0 };
+    // SAFETY: `now` is valid and only read; the descriptor is the stream's.
+    let set = unsafe {
+        let (value, len) = ((&raw const now).cast(), size_of_val(&now) as libc::socklen_t);
+        libc::setsockopt(stream.as_raw_fd(), libc::SOL_SOCKET, libc::SO_LINGER, value, len)
+    };
+    assert_eq!(set, 0, "{}", std::io::Error::last_os_error());
+}

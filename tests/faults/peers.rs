@@ -4,7 +4,6 @@ use crate::words::Words;
 use crate::zmtp::{self, shake_hands};
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
-use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -43,13 +42,8 @@ pub fn reset_within_a_message(endpoint: &str) -> io::Result<()> {
     stream.write_all(&[0, 1, 1])?; // a message of one byte: subscribe to everything
     let mut some = [0; 1500];
     stream.read_exact(&mut some)?;
-    let now = libc::linger { l_onoff: 1, l_linger: 0 };
-    // SAFETY: `now` is valid and only read; the descriptor is the stream's.
-    let set = unsafe {
-        let (value, len) = ((&raw const now).cast(), size_of_val(&now) as libc::socklen_t);
-        libc::setsockopt(stream.as_raw_fd(), libc::SOL_SOCKET, libc::SO_LINGER, value, len)
-    };
-    if set == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    zmtp::reset(stream);
+    Ok(())
 }
 
 /// A process of peers that mean no good, until told that it is enough: with `what=garbage` 500 that connect and stay silent
