@@ -71,8 +71,10 @@ enum kv_events_code_t
   KV_EVENTS_FORKED = -11,
   // A medium is neither `cpu` nor `disk`. Counted in `refused_events`, as one event.
   KV_EVENTS_UNKNOWN_MEDIUM = -12,
-  // The system lacks descriptors, threads or memory for a socket; the text says which and how many.
+  // The system lacks descriptors, threads or memory to start; the text says which and how many.
   KV_EVENTS_RESOURCES = -13,
+  // There is no memory for an event's buffer. Counted in `refused_events`.
+  KV_EVENTS_OUT_OF_MEMORY = -14,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
