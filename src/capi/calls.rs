@@ -39,6 +39,12 @@ impl RawObject {
         let [tenant, key, group, session] = unsafe { Text::bytes([self.tenant, self.key, self.group, session]) }?;
         Some(Names { tenant, key, group, session })
     }
+
+    /// Why there are no [`names`](Self::names).
+    #[cold]
+    pub(super) fn fault(&self, session: Text) -> Code {
+        Text::fault([self.tenant, self.key, self.group, session])
+    }
 }
 
 /// The set with those bits; `None` if there are others.
@@ -171,7 +177,7 @@ unsafe fn publish(
     // SAFETY: the caller's promise.
     match unsafe { object.names(session) } {
         Some(names) => Code::of(publisher.names_call(names, removed, stored, Ascii::new())),
-        None => refuse(publisher, Code::InvalidArgument, (removed.len() + stored.len()) as u8),
+        None => refuse(publisher, object.fault(session), (removed.len() + stored.len()) as u8),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Settings, as C writes them.
 
 use super::text::Text;
-use super::{Code, guard};
+use super::{Code, SIZE_LIMIT, guard};
 use crate::config::{Config, recommended_eviction_burst};
 use std::mem::{MaybeUninit, offset_of, size_of};
 use std::time::Duration;
@@ -10,11 +10,12 @@ use std::time::Duration;
 /// need, then start. Texts are copied at start.
 ///
 /// The struct grows at its end only: a program compiled against an older header works with a newer library, and one
-/// compiled against a newer header with an older library, as long as it leaves the newer settings alone.
+/// compiled against a newer header with an older library, which does not know the newer settings: they are those beyond
+/// the `size` that `kv_events_config_init` has set.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct RawConfig {
-    /// sizeof of the struct, as `kv_events_config_init` was told. Leave it alone.
+    /// Size of the struct; set by `kv_events_config_init`. Leave it alone.
     pub size: usize,
     /// Where the PUB socket binds, e.g. `tcp://127.0.0.1:5557` or `ipc:///run/kv.sock`; port 0 is any free one. Needed.
     pub kv_events_bind_endpoint: Text,
@@ -108,6 +109,10 @@ impl RawConfig {
         if size < FIRST_SIZE {
             return Err(misuse("the config has no size; fill it with kv_events_config_init first"));
         }
+        if size > SIZE_LIMIT {
+            let text = format!("the config says that its size is {size}; fill it with kv_events_config_init first");
+            return Err((Code::InvalidLength, text));
+        }
         let known = size.min(size_of::<RawConfig>());
         let mut raw = MaybeUninit::<RawConfig>::zeroed();
         // SAFETY: `known` is no larger than either struct.
@@ -125,10 +130,11 @@ impl RawConfig {
             // SAFETY: the caller's promise.
             unsafe { text.read() }.map_err(|code| match code {
                 Code::NotUtf8 => (code, format!("{setting} is not UTF-8")),
-                _ if text.data.is_null() => (code, format!("{setting} is null, but its length is not 0")),
-                _ => {
-                    (code, format!("{setting} has a length of {}, which no text can have; was it negative?", text.len))
-                }
+                Code::InvalidLength | Code::TooLarge => (
+                    Code::InvalidLength,
+                    format!("{setting} says that it is {} bytes long, which no setting is", text.len),
+                ),
+                _ => (code, format!("{setting} is null, but its length is not 0")),
             })
         };
         let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
@@ -161,20 +167,22 @@ impl RawConfig {
 }
 
 /// Fills `config` with the defaults: disabled, and everything as its comment says. `size` is `sizeof *config`.
+///
+/// `config->size` becomes the size of what was filled in: of the whole struct, or less in a library that is older than the
+/// program's header. What lies beyond it was not touched, and that library does not look at it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kv_events_config_init(config: *mut RawConfig, size: usize) -> Code {
     guard(Code::Panicked, || {
-        if config.is_null() || size < FIRST_SIZE || size > isize::MAX as usize {
+        if config.is_null() || size < FIRST_SIZE {
             return Code::InvalidArgument;
         }
-        let defaults = RawConfig { size, ..RawConfig::defaults() };
-        let known = size.min(size_of::<RawConfig>());
-        // SAFETY: the caller promises `size` bytes, and `known` is no more than that or than `defaults` has. What lies
-        // behind is a newer header's, and 0 leaves it alone.
-        unsafe {
-            std::ptr::copy_nonoverlapping((&raw const defaults).cast::<u8>(), config.cast(), known);
-            config.cast::<u8>().add(known).write_bytes(0, size - known);
+        if size > SIZE_LIMIT {
+            return Code::InvalidLength;
         }
+        let known = size.min(size_of::<RawConfig>());
+        let defaults = RawConfig { size: known, ..RawConfig::defaults() };
+        // SAFETY: the caller promises `size` bytes, and `known` is no more than that or than `defaults` has.
+        unsafe { std::ptr::copy_nonoverlapping((&raw const defaults).cast::<u8>(), config.cast(), known) };
         Code::Ok
     })
 }
@@ -200,18 +208,20 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_header_works_as_long_as_it_uses_nothing_new() {
+    fn a_newer_header_works_and_is_told_how_much_is_known() {
         #[repr(C)]
         struct Newer {
             config: RawConfig,
             added: u64,
         }
-        let mut newer = MaybeUninit::<Newer>::uninit();
+        let mut newer = Newer { config: RawConfig::defaults(), added: 7 };
         // SAFETY: the pointer and the size are those of `newer`.
-        let code = unsafe { kv_events_config_init(newer.as_mut_ptr().cast(), size_of::<Newer>()) };
-        assert_eq!(code, Code::Ok);
-        // SAFETY: it has been filled, by the code just checked.
-        let mut newer = unsafe { newer.assume_init() };
+        let code = unsafe { kv_events_config_init((&raw mut newer).cast(), size_of::<Newer>()) };
+        assert_eq!((code, newer.config.size, newer.added), (Code::Ok, size_of::<RawConfig>(), 7));
+        assert_eq!(read(&newer.config), Ok(Config::default()));
+        // A program that insists on its own size must leave what is new at 0.
+        newer.config.size = size_of::<Newer>();
+        newer.added = 0;
         // SAFETY: the size field says `size_of::<Newer>()`, which is what the pointer points to.
         let config = unsafe { RawConfig::read((&raw const newer).cast()) };
         assert_eq!(config, Ok(Config::default()));
@@ -225,19 +235,25 @@ mod tests {
     fn what_is_wrong_is_named() {
         let latin1 = Text { data: c"\xe9".as_ptr(), len: 1 };
         let nothing = Text { data: std::ptr::null(), len: 1 };
-        let endless = Text { data: c"x".as_ptr(), len: usize::MAX };
+        let absurd = |len| Text { data: c"".as_ptr(), len };
         for (config, code, text) in [
             (RawConfig { size: 0, ..RawConfig::defaults() }, Code::InvalidArgument, "kv_events_config_init"),
+            (RawConfig { size: usize::MAX, ..RawConfig::defaults() }, Code::InvalidLength, "kv_events_config_init"),
+            (
+                RawConfig { kv_events_lora_name: absurd(usize::MAX), ..RawConfig::defaults() },
+                Code::InvalidLength,
+                "lora",
+            ),
+            (
+                RawConfig { kv_events_model_name: absurd(super::super::text::TOO_LONG), ..RawConfig::defaults() },
+                Code::InvalidLength,
+                "kv_events_model_name says that it is 67108864 bytes long",
+            ),
             (RawConfig { kv_events_model_name: latin1, ..RawConfig::defaults() }, Code::NotUtf8, "model_name"),
             (
                 RawConfig { kv_events_backend_id: nothing, ..RawConfig::defaults() },
                 Code::InvalidArgument,
                 "backend_id is null",
-            ),
-            (
-                RawConfig { kv_events_backend_id: endless, ..RawConfig::defaults() },
-                Code::InvalidArgument,
-                "backend_id has a length of 18446744073709551615",
             ),
             (
                 RawConfig {

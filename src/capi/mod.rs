@@ -74,10 +74,13 @@ pub enum Code {
     Resources = -13,
     /// There is no memory for an event's buffer. Counted in `refused_events`.
     OutOfMemory = -14,
+    /// A length or a size is above anything there can be: it was not initialized, or is a negative number. A call that
+    /// publishes counts it in `refused_events`.
+    InvalidLength = -15,
 }
 
 impl Code {
-    const ALL: [Code; 20] = [
+    const ALL: [Code; 21] = [
         Code::Ok,
         Code::Nothing,
         Code::Suppressed,
@@ -98,6 +101,7 @@ impl Code {
         Code::UnknownMedium,
         Code::Resources,
         Code::OutOfMemory,
+        Code::InvalidLength,
     ];
 
     /// The code in words, with a NUL at the end.
@@ -125,7 +129,13 @@ impl Code {
             Code::UnknownMedium => c"refused: a medium is neither cpu nor disk",
             Code::OutOfMemory => c"refused: there is no memory for the event's buffer",
             Code::Resources => c"the system lacks descriptors, threads or memory to start",
+            Code::InvalidLength => c"a length or a size is above anything there can be; initialize it",
         }
+    }
+
+    /// The code in words.
+    fn text(self) -> &'static str {
+        self.words().to_str().unwrap_or_default()
     }
 
     #[inline]
@@ -167,6 +177,9 @@ pub extern "C" fn kv_events_version() -> *const c_char {
     const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
     VERSION.as_ptr().cast()
 }
+
+/// A struct that says it is larger was not initialized.
+const SIZE_LIMIT: usize = 64 << 10;
 
 /// Runs `body`; what it would unwind with ends here.
 #[inline(always)]

@@ -1,9 +1,10 @@
 //! A publisher's life: start, questions, stop, free.
 
 use super::config::RawConfig;
-use super::status::{RawStopReport, has_room, put};
+use super::status::{RawStopReport, check_room, put};
 use super::text::Buffer;
 use super::{Code, guard};
+use crate::config::Config;
 use crate::publisher::Publisher;
 use crate::sync::{Kept, Slot};
 use std::sync::Arc;
@@ -76,34 +77,38 @@ pub unsafe extern "C" fn kv_events_start(
     publisher: *mut *mut PublisherHandle,
     error: *mut Buffer,
 ) -> Code {
-    guard(Code::Panicked, || {
-        // SAFETY: the module's rules.
-        let (code, reason) = match unsafe { publisher.as_mut() } {
-            None => (Code::InvalidArgument, "the place for the publisher is null".to_owned()),
-            Some(place) => {
-                *place = std::ptr::null_mut();
-                // SAFETY: the module's rules.
-                match unsafe { start(config) } {
-                    Ok((publisher, code, reason)) => {
-                        *place = PublisherHandle::new(publisher);
-                        (code, reason.to_owned())
-                    }
-                    Err(error) => error,
-                }
-            }
-        };
-        // SAFETY: the module's rules.
-        unsafe { Buffer::put(error, &reason) };
-        code
-    })
+    // SAFETY: the module's rules.
+    unsafe { start_by(|| start(RawConfig::read(config)?), publisher, error) }
 }
 
+type Started = Result<(Publisher, Code, &'static str), (Code, String)>;
+
+/// Leaves a handle and an empty text, or null and a reason, even if `start` panics.
+///
 /// # Safety
 ///
 /// The module's rules.
-unsafe fn start(config: *const RawConfig) -> Result<(Publisher, Code, &'static str), (Code, String)> {
+unsafe fn start_by(start: impl FnOnce() -> Started, publisher: *mut *mut PublisherHandle, error: *mut Buffer) -> Code {
     // SAFETY: the caller's promise.
-    let config = unsafe { RawConfig::read(config) }?;
+    let Some(place) = (unsafe { publisher.as_mut() }) else {
+        // SAFETY: the caller's promise.
+        unsafe { Buffer::put(error, "the place for the publisher is null") };
+        return Code::InvalidArgument;
+    };
+    *place = std::ptr::null_mut();
+    let (code, reason) = guard((Code::Panicked, Code::Panicked.text().to_owned()), || match start() {
+        Ok((publisher, code, reason)) => {
+            *place = PublisherHandle::new(publisher);
+            (code, reason.to_owned())
+        }
+        Err(error) => error,
+    });
+    // SAFETY: the caller's promise.
+    unsafe { Buffer::put(error, &reason) };
+    code
+}
+
+fn start(config: Config) -> Started {
     let wanted = config.enabled;
     let publisher = Publisher::start(config).map_err(|error| (Code::of_start(&error), error.to_string()))?;
     Ok(match (publisher.is_enabled(), wanted) {
@@ -113,11 +118,12 @@ unsafe fn start(config: *const RawConfig) -> Result<(Publisher, Code, &'static s
     })
 }
 
-/// Whether it publishes at all; false for a handle that is none.
+/// Whether calls publish: false for a handle that is none, if it is disabled, and from the moment it is stopped or its
+/// sender dies.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kv_events_enabled(publisher: *const PublisherHandle) -> bool {
     // SAFETY: the module's rules.
-    guard(false, || unsafe { PublisherHandle::get(publisher) }.is_some_and(Publisher::is_enabled))
+    guard(false, || unsafe { PublisherHandle::get(publisher) }.is_some_and(Publisher::is_open))
 }
 
 /// The endpoint really bound (the port, if 0 or `*` was asked for); empty if disabled.
@@ -144,6 +150,8 @@ unsafe fn answer(
 ) -> Code {
     guard(Code::Panicked, || {
         // SAFETY: the caller's promise.
+        unsafe { Buffer::put(buffer, "") };
+        // SAFETY: the caller's promise.
         let Some(publisher) = (unsafe { PublisherHandle::get(publisher) }) else { return Code::InvalidHandle };
         if buffer.is_null() {
             return Code::InvalidArgument;
@@ -168,9 +176,11 @@ pub unsafe extern "C" fn kv_events_stop(
     guard(Code::Panicked, || {
         // SAFETY: the module's rules.
         let Some(publisher) = (unsafe { PublisherHandle::get(publisher) }) else { return Code::InvalidHandle };
-        // SAFETY: the module's rules.
-        if !report.is_null() && !unsafe { has_room(report) } {
-            return Code::InvalidArgument;
+        if !report.is_null() {
+            // SAFETY: the module's rules.
+            if let Err(code) = unsafe { check_room(report) } {
+                return code;
+            }
         }
         let stopped = publisher.stop(Duration::from_millis(deadline_ms));
         if !report.is_null() {
@@ -206,4 +216,21 @@ pub unsafe extern "C" fn kv_events_free(publisher: *mut PublisherHandle) -> Code
         publisher.retire();
         Code::Ok
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_start_that_panics_leaves_null_and_a_reason() {
+        let mut room = [b'x'; 64];
+        let mut error = Buffer { data: room.as_mut_ptr().cast(), capacity: room.len(), length: usize::MAX };
+        let mut handle = std::ptr::dangling_mut();
+        // SAFETY: the pointers are those of live variables.
+        let code = unsafe { start_by(|| panic!("on purpose"), &mut handle, &mut error) };
+        assert_eq!((code, handle), (Code::Panicked, std::ptr::null_mut()));
+        let reason = Code::Panicked.text();
+        assert_eq!((error.length, &room[..=reason.len()]), (reason.len(), format!("{reason}\0").as_bytes()));
+    }
 }

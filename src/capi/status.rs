@@ -1,18 +1,19 @@
 //! Status and the stop's report, as C reads them.
 
-use super::{Code, guard};
+use super::{Code, SIZE_LIMIT, guard};
 use crate::status::{Status, StopReport};
 use std::mem::{offset_of, size_of};
 
-/// A publisher's figures at one moment. Set `size` to sizeof before the call, which fills in the rest; the struct grows at
-/// its end only, and what an older library does not know is 0.
+/// A publisher's figures at one moment. Set `size` to sizeof before the call, which fills in the rest. The struct grows at
+/// its end only: a library that is older than the program's header fills in less, and `size` then says how much. What lies
+/// beyond is left as it was.
 ///
 /// Once all calls have returned and the sender is idle, accepted events are `published_events` + `evicted_events` +
 /// `failed_events` (+ `abandoned_events` after a stop).
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct RawStatus {
-    /// sizeof of the struct; set by the caller.
+    /// sizeof of the struct; set by the caller. Afterwards, how much of it was filled in.
     pub size: usize,
     /// Messages whose last frame the socket took, empty batches included.
     pub published_batches: u64,
@@ -90,11 +91,11 @@ impl From<Status> for RawStatus {
     }
 }
 
-/// How a stop went. Set `size` to sizeof before the call, which fills in the rest.
+/// How a stop went. Set `size` to sizeof before the call, which fills in the rest, as for the status.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct RawStopReport {
-    /// sizeof of the struct; set by the caller.
+    /// sizeof of the struct; set by the caller. Afterwards, how much of it was filled in.
     pub size: usize,
     /// Events published over the publisher's life.
     pub published: u64,
@@ -137,26 +138,30 @@ impl Growing for RawStopReport {
 ///
 /// # Safety
 ///
-/// `place` is null or points to as many bytes as its first field, a `usize`, says.
-pub(super) unsafe fn has_room<T: Growing>(place: *const T) -> bool {
-    // SAFETY: the caller's promise; the first field is there in every version.
-    !place.is_null() && unsafe { place.cast::<usize>().read() } >= T::FIRST_SIZE
+/// `place` is null or points to a `usize`.
+pub(super) unsafe fn check_room<T: Growing>(place: *const T) -> Result<(), Code> {
+    if place.is_null() {
+        return Err(Code::InvalidArgument);
+    }
+    // SAFETY: the caller's promise.
+    match unsafe { place.cast::<usize>().read() } {
+        size if size < T::FIRST_SIZE => Err(Code::InvalidArgument),
+        size if size > SIZE_LIMIT => Err(Code::InvalidLength),
+        _ => Ok(()),
+    }
 }
 
-/// Copies a `T` to a place that [`has_room`], as much of it as there is room for; what lies behind becomes 0, and the place
-/// keeps its own size.
+/// Copies a `T` to a place, as much of it as there is room for, and says there how much that is.
 ///
 /// # Safety
 ///
-/// As for [`has_room`], which must have said yes.
+/// `place` has passed [`check_room`], and points to as many bytes as it says.
 pub(super) unsafe fn put<T: Growing>(place: *mut T, value: T) {
     // SAFETY: the place has as many bytes as its size says, and no more than that is written.
     unsafe {
-        let size = place.cast::<usize>().read();
-        let known = size.min(size_of::<T>());
-        std::ptr::copy_nonoverlapping((&raw const value).cast::<u8>(), place.cast(), known);
-        place.cast::<usize>().write(size);
-        place.cast::<u8>().add(known).write_bytes(0, size - known);
+        let filled = place.cast::<usize>().read().min(size_of::<T>());
+        std::ptr::copy_nonoverlapping((&raw const value).cast::<u8>(), place.cast(), filled);
+        place.cast::<usize>().write(filled);
     }
 }
 
@@ -170,13 +175,12 @@ pub unsafe extern "C" fn kv_events_status(
         // SAFETY: the module's rules.
         let publisher = unsafe { super::publisher::PublisherHandle::get(publisher) };
         let Some(publisher) = publisher else { return Code::InvalidHandle };
-        // SAFETY: the module's rules, and `size` tells the room.
-        unsafe {
-            if !has_room(status) {
-                return Code::InvalidArgument;
-            }
-            put(status, RawStatus::from(publisher.status()));
+        // SAFETY: the module's rules.
+        if let Err(code) = unsafe { check_room(status) } {
+            return code;
         }
+        // SAFETY: the module's rules, and there is room.
+        unsafe { put(status, RawStatus::from(publisher.status())) };
         Code::Ok
     })
 }

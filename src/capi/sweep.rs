@@ -112,7 +112,7 @@ pub unsafe extern "C" fn kv_events_sweep_removed(
         match (names, media) {
             (Some(names), Some(media)) => Code::of(publisher.names_call(names, media, MediaSet::EMPTY, Ascii::new())),
             (_, None) => refuse(publisher, Code::UnknownMedium, 1),
-            (None, Some(media)) => refuse(publisher, Code::InvalidArgument, media.len() as u8),
+            (None, Some(media)) => refuse(publisher, raw.fault(Text::EMPTY), media.len() as u8),
         }
     })
 }

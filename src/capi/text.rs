@@ -3,6 +3,9 @@
 use super::Code;
 use std::ffi::c_char;
 
+/// No event can be that long (`kv_events_max_event_bytes` goes up to it), so no text that long is looked at.
+pub(super) const TOO_LONG: usize = 64 << 20;
+
 /// A text: `len` bytes of UTF-8 at `data`. It needs no NUL at its end and may contain some. `data` may be NULL if `len`
 /// is 0.
 #[derive(Clone, Copy, Debug)]
@@ -20,11 +23,24 @@ impl Text {
 
     /// # Safety
     ///
-    /// `data` is null or points to `len` bytes that stay as they are for `'a`.
+    /// `data` is null or points to `len` bytes that stay as they are for `'a`, if `len` is less than [`TOO_LONG`].
     pub(super) unsafe fn read<'a>(self) -> Result<&'a str, Code> {
         // SAFETY: the caller's promise.
-        let [bytes] = unsafe { Text::bytes([self]) }.ok_or(Code::InvalidArgument)?;
+        let [bytes] = unsafe { Text::bytes([self]) }.ok_or_else(|| Text::fault([self]))?;
+        if bytes.len() >= TOO_LONG {
+            return Err(Code::TooLarge);
+        }
         simdutf8::basic::from_utf8(bytes).map_err(|_| Code::NotUtf8)
+    }
+
+    /// Why there are no [`bytes`](Self::bytes).
+    #[cold]
+    pub(super) fn fault<const N: usize>(texts: [Text; N]) -> Code {
+        if texts.iter().any(|text| text.len > isize::MAX as usize) {
+            Code::InvalidLength
+        } else {
+            Code::InvalidArgument
+        }
     }
 
     /// The bytes of some texts, whatever they are; `None` if there cannot be any.

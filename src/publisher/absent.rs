@@ -29,6 +29,11 @@ impl Live {
     }
 
     #[cfg(feature = "capi")]
+    pub(super) fn is_open(&self) -> bool {
+        match *self {}
+    }
+
+    #[cfg(feature = "capi")]
     pub(super) fn count_refused(&self, _: u8) {
         match *self {}
     }

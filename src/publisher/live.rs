@@ -251,6 +251,11 @@ impl Live {
     }
 
     #[cfg(feature = "capi")]
+    pub(super) fn is_open(&self) -> bool {
+        self.shared.pipe.check_open().is_ok()
+    }
+
+    #[cfg(feature = "capi")]
     pub(super) fn count_refused(&self, events: u8) {
         self.refused.add(events.into());
     }

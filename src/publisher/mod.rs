@@ -248,6 +248,12 @@ impl Publisher {
         }
     }
 
+    /// Whether calls publish: it was started, and neither stopped nor did its sender die.
+    #[cfg(feature = "capi")]
+    pub(crate) fn is_open(&self) -> bool {
+        self.live.as_ref().is_some_and(Live::is_open)
+    }
+
     /// Counts events that were refused before they could become a call; false if disabled.
     #[cfg(feature = "capi")]
     pub(crate) fn count_refused(&self, events: u8) -> bool {

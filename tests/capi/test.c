@@ -96,6 +96,15 @@ static void bad_configs(void) {
   bad = good;
   bad.kv_events_lora_name.data = NULL;
   check_no_start(&bad, KV_EVENTS_INVALID_ARGUMENT, "kv_events_lora_name");
+  bad = good;
+  bad.kv_events_model_name.len = (size_t)-5;
+  check_no_start(&bad, KV_EVENTS_INVALID_LENGTH, "kv_events_model_name");
+  bad = good;
+  bad.kv_events_additional_salt.len = (size_t)1 << 40;
+  check_no_start(&bad, KV_EVENTS_INVALID_LENGTH, "kv_events_additional_salt");
+  bad = good;
+  bad.size = SIZE_MAX - 7;
+  check_no_start(&bad, KV_EVENTS_INVALID_LENGTH, "kv_events_config_init");
   bad = config("tcp://127.0.0.1:99999");
   check_no_start(&bad, KV_EVENTS_ENDPOINT, "port");
   bad = good;
@@ -185,11 +194,15 @@ static void refusals(const kv_events_publisher_t *publisher) {
   CHECK(kv_events_committed(publisher, &bad, KV_EVENTS_CPU) == KV_EVENTS_INVALID_ARGUMENT);
   bad.key.data = "key";
   bad.key.len = SIZE_MAX;
-  CHECK(kv_events_committed(publisher, &bad, KV_EVENTS_CPU) == KV_EVENTS_INVALID_ARGUMENT);
+  CHECK(kv_events_committed(publisher, &bad, KV_EVENTS_CPU) == KV_EVENTS_INVALID_LENGTH);
+  CHECK(kv_events_cleared(publisher, bad.key) == KV_EVENTS_INVALID_LENGTH);
+  bad.key.len = (size_t)1 << 40;
+  CHECK(kv_events_committed(publisher, &bad, KV_EVENTS_CPU) == KV_EVENTS_TOO_LARGE);
+  CHECK(kv_events_cleared(publisher, bad.key) == KV_EVENTS_TOO_LARGE);
   bad = object("t", "a key in latin-1, schl\xfcssel", "");
   CHECK(kv_events_committed(publisher, &bad, BOTH) == KV_EVENTS_NOT_UTF8);
   CHECK(kv_events_cleared(publisher, bad.key) == KV_EVENTS_NOT_UTF8);
-  CHECK(status_of(publisher).refused_events == before + 9);
+  CHECK(status_of(publisher).refused_events == before + 12);
 
   char *large = malloc(20000);
   CHECK(large != NULL);
@@ -199,16 +212,19 @@ static void refusals(const kv_events_publisher_t *publisher) {
   CHECK(kv_events_committed(publisher, &bad, BOTH) == KV_EVENTS_TOO_LARGE);
   CHECK(kv_events_committed_in_session(publisher, &it, bad.key, KV_EVENTS_CPU) == KV_EVENTS_TOO_LARGE);
   free(large);
-  CHECK(status_of(publisher).refused_events == before + 12);
+  CHECK(status_of(publisher).refused_events == before + 15);
 
   kv_events_text_t session = kv_events_text("latin-1: \xfc");
   CHECK(kv_events_committed_in_session(publisher, &it, session, BOTH) == KV_EVENTS_NOT_UTF8);
   CHECK(kv_events_changed_in_session(publisher, &it, session, KV_EVENTS_CPU, KV_EVENTS_DISK) == KV_EVENTS_NOT_UTF8);
+  session.len = SIZE_MAX;
+  CHECK(kv_events_committed_in_session(publisher, &it, session, BOTH) == KV_EVENTS_INVALID_LENGTH);
+  session.len = 1;
   session.data = NULL;
   CHECK(kv_events_committed_in_session(publisher, &it, session, BOTH) == KV_EVENTS_INVALID_ARGUMENT);
   CHECK(kv_events_changed_in_session(publisher, &it, it.key, 256, BOTH) == KV_EVENTS_UNKNOWN_MEDIUM);
   CHECK(kv_events_changed_in_session(publisher, &it, it.key, BOTH, BOTH) == KV_EVENTS_NOTHING);
-  CHECK(status_of(publisher).refused_events == before + 19);
+  CHECK(status_of(publisher).refused_events == before + 24);
 
   bad = object("t", "", "");
   CHECK(kv_events_committed(publisher, &bad, BOTH) == KV_EVENTS_SUPPRESSED);
@@ -220,18 +236,48 @@ static void refusals(const kv_events_publisher_t *publisher) {
   kv_events_status_t status = {.size = sizeof status - 1};
   CHECK(kv_events_status(publisher, &status) == KV_EVENTS_INVALID_ARGUMENT);
   CHECK(kv_events_status(publisher, NULL) == KV_EVENTS_INVALID_ARGUMENT);
+  status.size = SIZE_MAX;
+  CHECK(kv_events_status(publisher, &status) == KV_EVENTS_INVALID_LENGTH);
   kv_events_stop_report_t report = {.size = 8};
   CHECK(kv_events_stop(publisher, 0, &report) == KV_EVENTS_INVALID_ARGUMENT);
+  report.size = (size_t)-1;
+  CHECK(kv_events_stop(publisher, 0, &report) == KV_EVENTS_INVALID_LENGTH);
   CHECK(kv_events_bound_endpoint(publisher, NULL) == KV_EVENTS_INVALID_ARGUMENT);
   CHECK(kv_events_enabled(publisher));
-  // A program with a newer header has more room, which an older library clears.
+}
+
+// A program with a newer header says a larger size. Nothing beyond what the library knows is written, and how much that is
+// stands in the size.
+static void newer_headers(const kv_events_publisher_t *publisher) {
   struct {
     kv_events_status_t known;
     uint64_t added;
-  } newer = {.added = 7};
-  newer.known.size = sizeof newer;
-  CHECK(kv_events_status(publisher, &newer.known) == KV_EVENTS_OK && newer.added == 0);
-  CHECK(newer.known.size == sizeof newer && newer.known.queue_capacity == 65536);
+  } status = {.known = {.size = sizeof status}, .added = 7};
+  CHECK(kv_events_status(publisher, &status.known) == KV_EVENTS_OK && status.added == 7);
+  CHECK(status.known.size == sizeof status.known && status.known.queue_capacity == 65536);
+  struct {
+    kv_events_config_t known;
+    uint64_t added;
+  } config = {.added = 7};
+  CHECK(kv_events_config_init(&config.known, sizeof config) == KV_EVENTS_OK && config.added == 7);
+  CHECK(config.known.size == sizeof config.known && config.known.kv_events_queue_capacity == 65536);
+  CHECK(kv_events_config_init(&config.known, SIZE_MAX) == KV_EVENTS_INVALID_LENGTH);
+  kv_events_publisher_t *disabled = NULL;
+  struct {
+    kv_events_stop_report_t known;
+    uint64_t added;
+  } report = {.known = {.size = sizeof report}, .added = 7};
+  CHECK(kv_events_start(&config.known, &disabled, NULL) == KV_EVENTS_DISABLED);
+  CHECK(kv_events_stop(disabled, 0, &report.known) == KV_EVENTS_OK && report.added == 7);
+  CHECK(report.known.size == sizeof report.known && report.known.closed);
+  CHECK(kv_events_free(disabled) == KV_EVENTS_OK);
+
+  // Room that ends where the struct does, with a size that is larger than all there is.
+  kv_events_status_t *tight = malloc(sizeof *tight);
+  CHECK(tight != NULL);
+  tight->size = 4096;
+  CHECK(kv_events_status(publisher, tight) == KV_EVENTS_OK && tight->size == sizeof *tight);
+  free(tight);
 }
 
 static void stream(const kv_events_publisher_t *publisher) {
@@ -459,10 +505,11 @@ static void logs_and_keys_off(void) {
 
 static void codes(void) {
   CHECK(strcmp(kv_events_version(), EXPECTED_VERSION) == 0);
-  for (int32_t code = KV_EVENTS_FORKED; code <= KV_EVENTS_SWEEP_INTERRUPTED; code++) {
+  for (int32_t code = KV_EVENTS_INVALID_LENGTH; code <= KV_EVENTS_SWEEP_INTERRUPTED; code++) {
     CHECK(strstr(kv_events_code_text(code), "not a code") == NULL);
   }
-  CHECK(strstr(kv_events_code_text(6), "not a code") != NULL && strstr(kv_events_code_text(-99), "not a code") != NULL);
+  CHECK(strstr(kv_events_code_text(6), "not a code") != NULL);
+  CHECK(strstr(kv_events_code_text(KV_EVENTS_INVALID_LENGTH - 1), "not a code") != NULL);
 }
 
 int main(int argc, char **argv) {
@@ -492,6 +539,7 @@ int main(int argc, char **argv) {
 
   wrong_handles(publisher);
   refusals(publisher);
+  newer_headers(publisher);
   stream(publisher);
   sweeps(publisher);
   threads(publisher);
@@ -503,6 +551,7 @@ int main(int argc, char **argv) {
   kv_events_stop_report_t report = {.size = sizeof report};
   CHECK(kv_events_stop(publisher, DEADLINE_MS, &report) == KV_EVENTS_OK);
   CHECK(report.closed && report.abandoned == 0 && report.published == status_of(publisher).published_events);
+  CHECK(!kv_events_enabled(publisher) && status_of(publisher).enabled && status_of(publisher).stopped);
   kv_events_object_t it = object("t", "late", "");
   CHECK(kv_events_committed(publisher, &it, BOTH) == KV_EVENTS_STOPPED);
   CHECK(kv_events_stop(publisher, 0, &report) == KV_EVENTS_OK && report.closed);
