@@ -75,7 +75,7 @@ class Master {
     kv_events::Sweep sweep = events_.BeginSweep(kTenant);
     for (Shard& shard : shards_) {
       const std::lock_guard<std::mutex> lock(shard.mutex);
-      for (const auto& [key, media] : shard.objects) sweep.Removed(key, media, "");
+      for (const auto& [key, media] : shard.objects) sweep.Removed(key, media);
       shard.objects.clear();
     }
     return sweep.Finish();
@@ -129,13 +129,12 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: master ENDPOINT [PUTS]\n");
     return 2;
   }
-  KvEventConfig config;
-  config.enable_kv_events = true;
-  config.kv_events_bind_endpoint = argv[1];
-  config.kv_events_backend_id = "example-master";
+  KvEventConfig config = KvEventConfig::Recommended(argv[1], "example-master");
   config.kv_events_model_name = "model";
   config.kv_events_block_size = 16;
-  config.kv_events_eviction_burst = kv_events_recommended_eviction_burst(65536);
+  kv_events::LogTo([](kv_events::LogLevel, std::string_view line) {
+    std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()), line.data());
+  });
   const KvEventPublisher events(config);
   if (!events.enabled()) {
     std::fprintf(stderr, "no events are published: %s\n", events.error().c_str());

@@ -93,7 +93,7 @@ class KvEventPublisher {
 
   // The first refusal is worth a line; all are in the figures.
   void Note(kv_events::Code code) {
-    if (code < 0 && !told_.exchange(true)) Log("a call was refused", kv_events::ToString(code));
+    if (code < 0 && !told_.exchange(true)) Log("the first call that was not taken", kv_events::ToString(code));
   }
 
   // Your master's logger.
