@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -111,6 +112,19 @@ static void bad_configs(void) {
   bad.kv_events_bind_endpoint.data = "tcp://127.0.0.1:0\0x";
   bad.kv_events_bind_endpoint.len += 2;
   check_no_start(&bad, KV_EVENTS_ENDPOINT, "NUL");
+}
+
+// A start that runs out of something has a code of its own, and one that does not follows it.
+static void out_of_descriptors(void) {
+  struct rlimit limit, few;
+  CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+  few = limit;
+  few.rlim_cur = 4;
+  CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0);
+  const kv_events_config_t good = config("tcp://127.0.0.1:0");
+  check_no_start(&good, KV_EVENTS_RESOURCES, "descriptors");
+  CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+  CHECK(kv_events_free(start(&good)) == KV_EVENTS_OK);
 }
 
 static void disabled(const kv_events_config_t *config, const char *word) {
@@ -521,6 +535,7 @@ int main(int argc, char **argv) {
     return 0;
   }
   bad_configs();
+  out_of_descriptors();
   settings.enable_kv_events = 0;
   disabled(&settings, "enable_kv_events");
   settings.enable_kv_events = 1;
