@@ -75,6 +75,9 @@ enum kv_events_code_t
   KV_EVENTS_RESOURCES = -13,
   // There is no memory for an event's buffer. Counted in `refused_events`.
   KV_EVENTS_OUT_OF_MEMORY = -14,
+  // A length or a size is above anything there can be: it was not initialized, or is a negative number. A call that
+  // publishes counts it in `refused_events`.
+  KV_EVENTS_INVALID_LENGTH = -15,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -115,9 +118,10 @@ typedef struct kv_events_object_t {
 // need, then start. Texts are copied at start.
 //
 // The struct grows at its end only: a program compiled against an older header works with a newer library, and one
-// compiled against a newer header with an older library, as long as it leaves the newer settings alone.
+// compiled against a newer header with an older library, which does not know the newer settings: they are those beyond
+// the `size` that `kv_events_config_init` has set.
 typedef struct kv_events_config_t {
-  // sizeof of the struct, as `kv_events_config_init` was told. Leave it alone.
+  // Size of the struct; set by `kv_events_config_init`. Leave it alone.
   size_t size;
   // Where the PUB socket binds, e.g. `tcp://127.0.0.1:5557` or `ipc:///run/kv.sock`; port 0 is any free one. Needed.
   struct kv_events_text_t kv_events_bind_endpoint;
@@ -180,9 +184,9 @@ typedef struct kv_events_buffer_t {
   size_t length;
 } kv_events_buffer_t;
 
-// How a stop went. Set `size` to sizeof before the call, which fills in the rest.
+// How a stop went. Set `size` to sizeof before the call, which fills in the rest, as for the status.
 typedef struct kv_events_stop_report_t {
-  // sizeof of the struct; set by the caller.
+  // sizeof of the struct; set by the caller. Afterwards, how much of it was filled in.
   size_t size;
   // Events published over the publisher's life.
   uint64_t published;
@@ -195,13 +199,14 @@ typedef struct kv_events_stop_report_t {
   uint8_t reserved[7];
 } kv_events_stop_report_t;
 
-// A publisher's figures at one moment. Set `size` to sizeof before the call, which fills in the rest; the struct grows at
-// its end only, and what an older library does not know is 0.
+// A publisher's figures at one moment. Set `size` to sizeof before the call, which fills in the rest. The struct grows at
+// its end only: a library that is older than the program's header fills in less, and `size` then says how much. What lies
+// beyond is left as it was.
 //
 // Once all calls have returned and the sender is idle, accepted events are `published_events` + `evicted_events` +
 // `failed_events` (+ `abandoned_events` after a stop).
 typedef struct kv_events_status_t {
-  // sizeof of the struct; set by the caller.
+  // sizeof of the struct; set by the caller. Afterwards, how much of it was filled in.
   size_t size;
   // Messages whose last frame the socket took, empty batches included.
   uint64_t published_batches;
@@ -301,7 +306,11 @@ kv_events_code_t kv_events_cleared(const struct kv_events_publisher_t *publisher
                                    struct kv_events_text_t tenant);
 
 // Fills `config` with the defaults: disabled, and everything as its comment says. `size` is `sizeof *config`.
-kv_events_code_t kv_events_config_init(struct kv_events_config_t *config, size_t size);
+//
+// `config->size` becomes the size of what was filled in: of the whole struct, or less in a library that is older than the
+// program's header. What lies beyond it was not touched, and that library does not look at it.
+kv_events_code_t kv_events_config_init(struct kv_events_config_t *config,
+                                       size_t size);
 
 // The `kv_events_eviction_burst` recommended for loaded masters with that capacity.
 uint64_t kv_events_recommended_eviction_burst(uint64_t queue_capacity);
@@ -322,7 +331,8 @@ kv_events_code_t kv_events_start(const struct kv_events_config_t *config,
                                  struct kv_events_publisher_t **publisher,
                                  struct kv_events_buffer_t *error);
 
-// Whether it publishes at all; false for a handle that is none.
+// Whether calls publish: false for a handle that is none, if it is disabled, and from the moment it is stopped or its
+// sender dies.
 bool kv_events_enabled(const struct kv_events_publisher_t *publisher);
 
 // The endpoint really bound (the port, if 0 or `*` was asked for); empty if disabled.
