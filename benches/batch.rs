@@ -5,7 +5,7 @@ mod support;
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use kv_events::MediaSet;
-use kv_events::internals::{Context, Encoder, EvictingQueue, Frame, Limits, PayloadWriter, Pipe, Pool};
+use kv_events::internals::{Context, Encoder, Frame, Limits, PayloadWriter, Pipe};
 use std::hint::black_box;
 use std::sync::Arc;
 use support::peer::{Settings, now_ms};
@@ -27,26 +27,27 @@ fn batch(c: &mut Criterion) {
     let mut group = c.benchmark_group("batch");
     group.bench_function("base", |b| b.iter_batched(|| (), black_box, BatchSize::PerIteration));
     for events in [1, 8, 64] {
-        let pipe = Pipe::new(EvictingQueue::new(1024, 1), Pool::new(1024, 2048));
         // Room for one call of two events is always left, so a batch of 64 single ones needs a limit of 65.
         let limits = Limits { events: events + 1, bytes: 1 << 20 };
-        let mut batch = Vec::with_capacity(events as usize + 1);
+        let pipe = Pipe::<Frame>::new(1024, 1, limits, 1, 2048).expect("memory");
+        let mut consumer = pipe.consumer();
+        let mut held = Vec::with_capacity(events as usize + 1);
         let mut payload = vec![0; 64 << 10];
         let fill = || {
             for key in &keys[..events as usize] {
                 let call = encoder.object_call(&object(key), MediaSet::EMPTY, MediaSet::CPU);
-                let mut frame = pipe.take_buffer().unwrap_or_else(|| Frame::with_room(call.room()));
-                call.write(&mut frame);
-                pipe.push(frame);
+                let mut frame = pipe.take_frame(call.room()).expect("memory");
+                assert!(call.write(pipe.frame(&mut frame)), "memory");
+                pipe.push(frame).expect("a pipe that is open");
             }
         };
         let mut send = |()| {
-            pipe.take(limits, &mut batch);
-            assert_eq!(batch.len() as u64, events);
-            let header = writer.header(now_ms(), &batch);
-            let len = writer.len(&header, &batch);
-            writer.write(&header, &batch, 1, black_box(&mut payload[..len]));
-            pipe.recycle(&mut batch);
+            let gap = pipe.take(&mut consumer, &mut held);
+            assert_eq!((gap, held.len() as u64), (0, events));
+            let batch = pipe.batch(&held);
+            let header = writer.header(now_ms(), batch.calls());
+            writer.write(&header, batch.calls(), 1, black_box(&mut payload[..header.len()]));
+            pipe.recycle(&mut consumer, &mut held);
         };
         group.throughput(Throughput::Elements(events));
         group.bench_function(BenchmarkId::from_parameter(events), |b| {

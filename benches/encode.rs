@@ -31,15 +31,15 @@ fn encoder(settings: &Settings, legacy: bool) -> Arc<Encoder> {
 }
 
 fn frame(call: &EncodedCall<'_>) -> Frame {
-    let mut frame = Frame::with_room(call.room());
-    call.write(&mut frame);
+    let mut frame = Frame::with_room(call.room()).expect("memory");
+    assert!(call.write(&mut frame), "memory");
     frame
 }
 
 fn message(writer: &PayloadWriter, frames: &[Frame]) -> Vec<u8> {
-    let header = writer.header(now_ms(), frames);
-    let mut payload = vec![0; writer.len(&header, frames)];
-    writer.write(&header, frames, 1, &mut payload);
+    let header = writer.header(now_ms(), frames.iter());
+    let mut payload = vec![0; header.len()];
+    writer.write(&header, frames.iter(), 1, &mut payload);
     payload
 }
 
@@ -51,12 +51,12 @@ fn kinds(c: &mut Criterion) {
         let encoder = encoder(&settings, legacy);
         let name = |kind: &str| BenchmarkId::new(kind, if legacy { "legacy" } else { "plain" });
         for (kind, removed, stored) in CALLS {
-            let mut frame = Frame::with_room(512);
+            let mut frame = Frame::with_room(512).expect("memory");
             group.bench_function(name(kind), |b| {
                 b.iter(|| encoder.object_call(black_box(&support::object(&key)), removed, stored).write(&mut frame));
             });
         }
-        let mut frame = Frame::with_room(512);
+        let mut frame = Frame::with_room(512).expect("memory");
         group.bench_function(name("cleared"), |b| {
             b.iter(|| encoder.cleared_call(black_box("tenant-a")).write(&mut frame))
         });
@@ -99,8 +99,8 @@ fn stored(c: &mut Criterion) {
         group.bench_function(BenchmarkId::new("call to frame to message", len), |b| {
             b.iter(|| {
                 encoder.object_call(black_box(&object), MediaSet::EMPTY, MediaSet::CPU).write(&mut frames[0]);
-                let header = writer.header(now, &frames);
-                writer.write(&header, &frames, 1, black_box(&mut payload));
+                let header = writer.header(now, frames.iter());
+                writer.write(&header, frames.iter(), 1, black_box(&mut payload));
             });
         });
         let mut out = Vec::with_capacity(2 * size);
