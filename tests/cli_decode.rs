@@ -80,6 +80,31 @@ fn what_is_wrong_is_told_with_its_file_and_line() {
 }
 
 #[test]
+fn a_byte_order_mark_and_a_blank_are_named() {
+    let output = decode(&[], b"\xef\xbb\xbf920190\n  \n920190\n");
+    assert_eq!(lines(&output).len(), 3);
+    let told = String::from_utf8(output.stderr).expect("UTF-8");
+    assert!(told.contains("line 1: not hex: begins with a byte order mark (UTF-8)"), "{told}");
+    assert!(told.contains("line 2: not hex: is blank"), "{told}");
+}
+
+#[test]
+fn a_timestamp_of_any_size_stays_as_it_is() {
+    // 1e308 as a float of 64 bits.
+    let output = decode(&[], b"92cb7fe1ccf385ebc8a090\n");
+    assert_eq!(lines(&output), [r#"{"timestamp":1e+308,"data_parallel_rank":null,"events":[]}"#]);
+}
+
+#[test]
+fn of_many_bad_events_the_first_are_named_and_the_rest_counted() {
+    let payload: String = ["9201dc00fa".to_owned(), "c0".repeat(250)].concat();
+    let output = decode(&[], payload.as_bytes());
+    assert_eq!(lines(&output)[0].matches("wrong_type").count(), 250);
+    let told = String::from_utf8(output.stderr).expect("UTF-8");
+    assert!(told.lines().count() == 101 && told.contains("line 1: 150 more events cannot be decoded"), "{told}");
+}
+
+#[test]
 fn a_bad_event_in_a_good_batch_is_told_with_its_place() {
     // A timestamp, and two events: `["AllBlocksCleared"]` and an empty list.
     let output = decode(&[], b"920190\n92019291b0416c6c426c6f636b73436c656172656490\n");

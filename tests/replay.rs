@@ -280,11 +280,17 @@ fn bad_input_is_named_and_nothing_is_replayed() {
     let blank = file("blank", &[good, b"\n\n", good].concat());
     let cut = file("cut", &[good, b"\n", &good[..40]].concat());
     let no_ids = file("no-ids", br#"{"timestamp": 0, "input_length": 1, "output_length": 1}"#);
+    let marked = file("marked", &[b"\xef\xbb\xbf", good].concat());
+    let wide = file("wide", b"\xff\xfe{\0");
+    let spaces = file("spaces", &[good, b"\n  \t\r\n", good].concat());
     let not_text = file("not-text", &[good, b"\n\xff\xfe\n"].concat());
     let empty = file("empty", b"");
     for (args, expected) in [
         (["--trace", &not_json], "line 3"),
-        (["--trace", &blank], "line 2"),
+        (["--trace", &blank], "line 2: is blank"),
+        (["--trace", &spaces], "line 2: is blank"),
+        (["--trace", &marked], "line 1: begins with a byte order mark (UTF-8)"),
+        (["--trace", &wide], "line 1: begins with a byte order mark (UTF-16)"),
         (["--trace", &cut], "line 2"),
         (["--trace", &no_ids], "hash_ids"),
         (["--trace", &not_text], "line 2"),
@@ -307,7 +313,7 @@ fn bad_input_is_named_and_nothing_is_replayed() {
         assert!(!output.status.success() && output.stdout.is_empty(), "{args:?}");
         assert!(stderr.contains(expected), "{args:?} is told as: {stderr}");
     }
-    for path in [not_json, blank, cut, no_ids, not_text, empty] {
+    for path in [not_json, blank, cut, no_ids, not_text, empty, marked, wide, spaces] {
         std::fs::remove_file(path).unwrap();
     }
 }

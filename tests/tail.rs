@@ -262,6 +262,86 @@ fn columns_are_plain_when_no_terminal_reads_them() {
     }
 }
 
+/// A batch of one event in map form with these fields, at this time.
+fn engine_map(timestamp: &Value, fields: &Value) -> Vec<u8> {
+    rmp_serde::to_vec(&json!([timestamp, [fields]])).unwrap()
+}
+
+#[test]
+fn columns_tell_group_adapter_and_locality_where_they_are_there() {
+    let publisher = Publisher::new();
+    let tail = Tail::listen(&[&publisher], &["--limit", "4"]);
+    let stored = |more: &Value| {
+        let mut fields = json!({"type": "BlockStored", "block_hashes": [1], "token_ids": [5], "block_size": 1});
+        fields.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        fields
+    };
+    for (sequence, fields) in [
+        stored(&json!({"group_idx": 3, "lora_name": "sql\u{202e}", "locality": "REMOTE"})),
+        stored(&json!({"lora_id": 7})),
+        json!({"type": "BlockRemoved", "block_hashes": [1, 2], "group_idx": 0, "locality": "LOCAL"}),
+        json!({"event_type": "cleared", "tenant_id": "t", "lora_name": "sql"}),
+    ]
+    .iter()
+    .enumerate()
+    {
+        publisher.send(sequence as u64, &engine_map(&json!(1.5), fields));
+    }
+    let (text, _, _) = tail.end();
+    for part in [
+        "1 block 0000000000000001, 1 tokens, group 3, LoRA sql\\u{202e}, REMOTE\n",
+        "1 block 0000000000000001, 1 tokens, LoRA 7\n",
+        "2 blocks 0000000000000001 ..., group 0, LOCAL\n",
+        "all of t, LoRA sql\n",
+    ] {
+        assert!(text.contains(part), "{part:?} in:\n{text}");
+    }
+}
+
+#[test]
+fn a_timestamp_that_is_no_time_is_told_as_it_is() {
+    let publisher = Publisher::new();
+    let fields = json!({"event_type": "cleared", "timestamp": 1e308});
+    for (args, part) in [(["--limit", "1"].as_slice(), "  1e308  cleared "), (&["--limit", "1", "--json"], "")] {
+        let tail = Tail::listen(&[&publisher], args);
+        publisher.send(1, &engine_map(&json!(1e308), &fields));
+        let (text, _, _) = tail.end();
+        assert!(text.contains(part), "{text}");
+        if part.is_empty() {
+            assert!(text.contains(r#""timestamp":1e308"#) || text.contains(r#""timestamp":1e+308"#), "{text}");
+            let event = text.lines().find(|line| line.contains("\"event\"")).unwrap();
+            let event: Value = serde_json::from_str(event).unwrap();
+            assert_eq!((&event["timestamp"], &event["event"]["timestamp"]), (&json!(1e308), &json!(1e308)));
+        }
+    }
+}
+
+#[test]
+fn bad_events_that_are_alike_are_counted_in_columns_and_all_told_in_json() {
+    let publisher = Publisher::new();
+    let payload = rmp_serde::to_vec(&json!([1, vec![Value::Null; 250]])).unwrap();
+    let tail = Tail::listen(&[&publisher], &["--limit", "250"]);
+    publisher.send(1, &payload);
+    let (text, _, _) = tail.end();
+    assert_eq!(text.lines().filter(|line| line.contains("  bad ")).count(), 100, "{text}");
+    assert!(text.contains("--- 150 more bad events like it in this message") && text.contains("250 bad"), "{text}");
+    let tail = Tail::listen(&[&publisher], &["--limit", "250", "--json"]);
+    publisher.send(1, &payload);
+    let lines = parse_lines(&tail.end().0);
+    let bad: Vec<_> = lines.iter().filter(|line| line["event"] == json!({"error": "wrong_type"})).collect();
+    assert!(bad.len() == 250 && bad.iter().all(|line| **line == *bad[0]), "{lines:?}");
+}
+
+#[test]
+fn a_text_that_fills_the_screen_is_cut_in_columns() {
+    let publisher = Publisher::new();
+    let tail = Tail::listen(&[&publisher], &["--limit", "1"]);
+    let keys = ["k".repeat(1 << 20)];
+    publisher.send(1, &master(1000, 1, &keys.each_ref().map(String::as_str)));
+    let (text, _, _) = tail.end();
+    assert!(text.contains("kkk...\n") && text.len() < 32 << 10, "{}", text.len());
+}
+
 #[test]
 fn closed_pipe_ends_it_quietly() {
     let publisher = Publisher::new();

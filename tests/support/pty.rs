@@ -27,12 +27,15 @@ pub struct Pty {
 }
 
 impl Pty {
-    /// Runs the program in a terminal of its own.
+    /// Runs the program in a terminal of its own, one with 256 colours unless the command's environment says otherwise.
     pub fn run(command: &mut Command, rows: u16, columns: u16) -> Self {
         let pty = openpty(&winsize(rows, columns), None).unwrap();
         let end = || pty.slave.try_clone().unwrap();
         let before = tcgetattr(&pty.slave).unwrap();
-        let child = command.stdin(end()).stdout(end()).stderr(end()).env("TERM", "xterm-256color").spawn().unwrap();
+        if command.get_envs().all(|(name, _)| name != "TERM") {
+            command.env("TERM", "xterm-256color");
+        }
+        let child = command.stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
         let master = File::from(pty.master);
         let (sender, output) = channel();
         let mut reader = master.try_clone().unwrap();

@@ -7,6 +7,29 @@ use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
 /// Text in which whatever a terminal obeys, and whatever shows as nothing, is written out.
 pub struct Plain<'a>(pub &'a str);
 
+impl<'a> Plain<'a> {
+    /// No more than about so many bytes of it, and a mark if that is not all.
+    pub fn cut_behind(self, bytes: usize) -> Cut<'a> {
+        let mut end = self.0.len().min(bytes);
+        while !self.0.is_char_boundary(end) {
+            end -= 1;
+        }
+        Cut { text: Plain(&self.0[..end]), mark: if end < self.0.len() { "..." } else { "" } }
+    }
+}
+
+/// See [`Plain::cut_behind`].
+pub struct Cut<'a> {
+    text: Plain<'a>,
+    mark: &'static str,
+}
+
+impl fmt::Display for Cut<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.text, self.mark)
+    }
+}
+
 impl fmt::Display for Plain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut rest = self.0;
@@ -71,6 +94,8 @@ mod tests {
         assert_eq!(plain("tenant-é-界"), "tenant-é-界");
         assert_eq!(plain("\u{1b}]0;x\u{7}\u{9b}2J\r\u{7f}"), r"\u{1b}]0;x\u{7}\u{9b}2J\r\u{7f}");
         assert_eq!(plain("a\u{202e}b\u{feff}"), r"a\u{202e}b\u{feff}");
+        assert_eq!(Plain("aéb").cut_behind(4).to_string(), "aéb");
+        assert_eq!(Plain("aéb").cut_behind(2).to_string(), "a...");
         assert_eq!(plain("é\u{200d}界\u{e0041}~"), r"é\u{200d}界\u{e0041}~");
     }
 

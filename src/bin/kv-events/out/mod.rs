@@ -15,7 +15,7 @@ use std::io::{self, IsTerminal};
 pub use escape::Plain;
 pub use json::write as write_json;
 pub use output::{Output, write_briefly};
-pub use said::{Log, say, wait_for_stderr};
+pub use said::{Log, draw, say, wait_for_stderr};
 
 /// What the standard output can show.
 #[derive(Clone, Copy, Debug)]

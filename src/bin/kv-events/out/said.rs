@@ -37,6 +37,11 @@ pub fn say(line: impl Display) {
     SAID.lock().unwrap_or_else(PoisonError::into_inner).line(&text);
 }
 
+/// Draws on the standard error, if it takes that at once.
+pub fn draw(text: &str) {
+    SAID.lock().unwrap_or_else(PoisonError::into_inner).draw(text);
+}
+
 /// From now on the standard error is waited for, as long as it takes: for a filter, whose complaints are a part of what it
 /// is for, and which any signal ends.
 pub fn wait_for_stderr() {
@@ -44,32 +49,40 @@ pub fn wait_for_stderr() {
 }
 
 impl Said {
-    /// Where it cannot be written nobody can be told.
-    fn line(&mut self, line: &str) {
+    fn channel(&mut self) -> Option<&Channel> {
         if self.channel.is_none() {
             self.channel = Channel::open(io::stderr().as_fd()).ok();
         }
-        let Some(channel) = &self.channel else {
+        self.channel.as_ref()
+    }
+
+    /// What is not taken is missing from a picture that is soon drawn anew.
+    fn draw(&mut self, text: &str) {
+        if let Some(channel) = self.channel() {
+            let _ = channel.write(text.as_bytes(), Duration::ZERO);
+        }
+    }
+
+    /// Where it cannot be written nobody can be told.
+    fn line(&mut self, line: &str) {
+        let (dropped, waits) = (self.dropped, self.waits);
+        let Some(channel) = self.channel() else {
             // No descriptor is left for a channel.
             let _ = io::stderr().write_all(line.as_bytes());
             return;
         };
         let mut text = String::new();
-        if self.dropped > 0 {
+        if dropped > 0 {
             // Writing to a string cannot fail.
-            let _ = writeln!(
-                text,
-                "kv-events: {} lines before this one were not taken by the standard error",
-                self.dropped
-            );
+            let _ = writeln!(text, "kv-events: {dropped} lines before this one were not taken by the standard error");
         }
         text.push_str(line);
         let mut rest = text.as_bytes();
         loop {
             // Once one was dropped the next ones are not waited for.
-            let wait = if self.dropped > 0 { Duration::ZERO } else { PATIENCE };
+            let wait = if dropped > 0 { Duration::ZERO } else { PATIENCE };
             match channel.write(rest, wait) {
-                Ok(0) if self.waits => {}
+                Ok(0) if waits => {}
                 Ok(0) | Err(_) => {
                     self.dropped += 1;
                     return;

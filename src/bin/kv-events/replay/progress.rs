@@ -1,8 +1,10 @@
 //! How far it is, on a terminal.
 
+use std::io;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
+use ratatui::crossterm::terminal;
 
 use crate::out;
 
@@ -25,7 +27,7 @@ impl Progress {
         }
         // Has room in 80 columns.
         let style = ProgressStyle::with_template("{bar:24} {pos}/{len} checkpoints, {msg}, {elapsed}")?;
-        let target = ProgressDrawTarget::stderr_with_hz(HERTZ);
+        let target = ProgressDrawTarget::term_like_with_hz(Box::new(Stderr), HERTZ);
         let bar = ProgressBar::with_draw_target(Some(checkpoints), target).with_style(style).with_message("starting");
         bar.tick();
         Ok(Progress { bar, next })
@@ -51,5 +53,60 @@ impl Progress {
 
     pub fn end(&self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// The standard error as a terminal that never fails and is never waited for.
+#[derive(Debug)]
+struct Stderr;
+
+impl Stderr {
+    /// Moves the cursor; by 0 would be by 1.
+    fn go(&self, by: usize, direction: char) -> io::Result<()> {
+        if by > 0 {
+            out::draw(&format!("\x1b[{by}{direction}"));
+        }
+        Ok(())
+    }
+}
+
+impl TermLike for Stderr {
+    fn width(&self) -> u16 {
+        terminal::size().map_or(80, |(width, _)| width)
+    }
+
+    fn move_cursor_up(&self, by: usize) -> io::Result<()> {
+        self.go(by, 'A')
+    }
+
+    fn move_cursor_down(&self, by: usize) -> io::Result<()> {
+        self.go(by, 'B')
+    }
+
+    fn move_cursor_right(&self, by: usize) -> io::Result<()> {
+        self.go(by, 'C')
+    }
+
+    fn move_cursor_left(&self, by: usize) -> io::Result<()> {
+        self.go(by, 'D')
+    }
+
+    fn write_line(&self, text: &str) -> io::Result<()> {
+        out::draw(&format!("{text}\r\n"));
+        Ok(())
+    }
+
+    fn write_str(&self, text: &str) -> io::Result<()> {
+        out::draw(text);
+        Ok(())
+    }
+
+    fn clear_line(&self) -> io::Result<()> {
+        out::draw("\r\x1b[2K");
+        Ok(())
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        Ok(())
     }
 }

@@ -17,6 +17,8 @@ pub struct Json<W> {
     /// The topic that was asked for; others are named.
     topic: String,
     for_terminal: bool,
+    /// The line of the last bad event.
+    bad: Vec<u8>,
 }
 
 #[derive(Serialize)]
@@ -69,15 +71,26 @@ struct OneEvent<'a, E> {
     event: &'a E,
 }
 
+impl<'a, E> OneEvent<'a, E> {
+    fn new(sequence: u64, batch: &Batch<'_>, event: &'a E) -> Self {
+        let (timestamp, data_parallel_rank) = (batch.timestamp(), batch.data_parallel_rank());
+        OneEvent { sequence, timestamp, data_parallel_rank, event }
+    }
+}
+
 impl<W: Write> Json<W> {
     pub fn new(output: W, topic: String, for_terminal: bool) -> Self {
-        Json { output, topic, for_terminal }
+        Json { output, topic, for_terminal, bad: Vec::new() }
+    }
+
+    fn json<'a, T>(&self, line: &'static str, endpoint: &'a str, topic: &'a [u8], rest: T) -> Line<'a, T> {
+        let topic = (topic != self.topic.as_bytes()).then(|| String::from_utf8_lossy(topic));
+        Line { line, source: endpoint, topic, rest }
     }
 
     fn write(&mut self, line: &'static str, endpoint: &str, topic: &[u8], rest: impl Serialize) -> io::Result<()> {
-        let topic = (topic != self.topic.as_bytes()).then(|| String::from_utf8_lossy(topic));
-        let line = Line { line, source: endpoint, topic, rest };
-        out::write_json(&mut self.output, &line, self.for_terminal)?;
+        let json = self.json(line, endpoint, topic, rest);
+        out::write_json(&mut self.output, &json, self.for_terminal)?;
         self.output.write_all(b"\n")
     }
 }
@@ -103,23 +116,32 @@ impl<W: Write> Show for Json<W> {
         self.write("malformed", source.endpoint(), source.topic(), Bad { sequence, reason: reason.as_str() })
     }
 
-    fn event(
+    fn event(&mut self, source: &Source, sequence: u64, batch: &Batch<'_>, event: &Event<'_>) -> io::Result<()> {
+        self.write("event", source.endpoint(), source.topic(), OneEvent::new(sequence, batch, event))
+    }
+
+    fn bad(
         &mut self,
         source: &Source,
         sequence: u64,
         batch: &Batch<'_>,
-        event: &Result<Event<'_>, EventError>,
+        error: &EventError,
+        before: u64,
     ) -> io::Result<()> {
-        let (endpoint, topic) = (source.endpoint(), source.topic());
-        let (timestamp, data_parallel_rank) = (batch.timestamp(), batch.data_parallel_rank());
-        match event {
-            Ok(event) => {
-                self.write("event", endpoint, topic, OneEvent { sequence, timestamp, data_parallel_rank, event })
-            }
-            Err(event) => {
-                self.write("event", endpoint, topic, OneEvent { sequence, timestamp, data_parallel_rank, event })
-            }
+        // All that a line tells of it is its class, so those of a run are alike.
+        if before == 0 {
+            let mut line = std::mem::take(&mut self.bad);
+            line.clear();
+            let json = self.json("event", source.endpoint(), source.topic(), OneEvent::new(sequence, batch, error));
+            out::write_json(&mut line, &json, self.for_terminal)?;
+            line.push(b'\n');
+            self.bad = line;
         }
+        self.output.write_all(&self.bad)
+    }
+
+    fn bad_end(&mut self, _: &Source, _: u64) -> io::Result<()> {
+        Ok(())
     }
 
     fn heartbeat(&mut self, _: &Source, _: u64, _: &Batch<'_>) -> io::Result<()> {

@@ -10,7 +10,7 @@ mod top;
 
 use std::io;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use kv_events::decode::{Batch, Event, EventError};
@@ -27,17 +27,25 @@ use crate::signals::{self, Stop};
 /// Events of one message between two looks at whether the end was asked for.
 const EVENTS_A_LOOK: usize = 64;
 
+/// How long it takes at most until something of a message that is still worked on is seen.
+const SEEN_AFTER: Duration = Duration::from_millis(200);
+
 /// How what arrives is shown.
 trait Show {
     fn notice(&mut self, source: &Source, sequence: u64, verdict: Verdict) -> io::Result<()>;
     fn malformed(&mut self, source: &Source, sequence: Option<u64>, reason: Malformed) -> io::Result<()>;
-    fn event(
+    fn event(&mut self, source: &Source, sequence: u64, batch: &Batch<'_>, event: &Event<'_>) -> io::Result<()>;
+    /// A bad event, behind so many of the same class in the same message.
+    fn bad(
         &mut self,
         source: &Source,
         sequence: u64,
         batch: &Batch<'_>,
-        event: &Result<Event<'_>, EventError>,
+        error: &EventError,
+        before: u64,
     ) -> io::Result<()>;
+    /// The end of a run of so many bad events of one class.
+    fn bad_end(&mut self, source: &Source, count: u64) -> io::Result<()>;
     /// A batch without events.
     fn heartbeat(&mut self, source: &Source, sequence: u64, batch: &Batch<'_>) -> io::Result<()>;
     fn summary(&mut self, tally: &Tally) -> io::Result<()>;
@@ -134,10 +142,30 @@ fn take(delivery: &Delivery, show: &mut dyn Show, tallies: &mut Tallies, stop: &
             if batch.is_empty() {
                 show.heartbeat(source, sequence, &batch)?;
             }
+            let (mut run, mut flushed) = ((None, 0), Instant::now());
             each_event(message, tallies, place, |_, event, at| {
-                show.event(source, sequence, &batch, event)?;
-                Ok(at % EVENTS_A_LOOK != 0 || !stop.is_raised())
-            })
+                let class = event.as_ref().err().map(EventError::class);
+                if class != run.0 {
+                    if run.0.is_some() {
+                        show.bad_end(source, run.1)?;
+                    }
+                    run = (class, 0);
+                }
+                match event {
+                    Ok(event) => show.event(source, sequence, &batch, event)?,
+                    Err(error) => show.bad(source, sequence, &batch, error, run.1)?,
+                }
+                run.1 += 1;
+                if at % EVENTS_A_LOOK != 0 {
+                    return Ok(true);
+                }
+                if flushed.elapsed() >= SEEN_AFTER {
+                    flushed = Instant::now();
+                    show.flush()?;
+                }
+                Ok(!stop.is_raised())
+            })?;
+            if run.0.is_some() { show.bad_end(source, run.1) } else { Ok(()) }
         }
     }
 }

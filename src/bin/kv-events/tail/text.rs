@@ -1,6 +1,6 @@
 //! Columns for people.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::io::{self, Write};
 use std::time::SystemTime;
 
@@ -11,7 +11,12 @@ use kv_events::tracker::{GapCause, Verdict};
 use super::Show;
 use super::stamp;
 use super::tally::Tally;
-use crate::out::Plain;
+use crate::out;
+
+/// Bad events of one class that follow each other in a message and are shown each.
+const BAD_SHOWN: u64 = 100;
+/// Bytes of a text from the wire that are shown; no master's key is longer, unless it is told to allow that.
+const TEXT_SHOWN: usize = 16 << 10;
 
 pub struct Text<W> {
     output: W,
@@ -44,9 +49,9 @@ impl<W: Write> Text<W> {
             self.output.write_all(b"\x1b[0m")?;
         }
         if self.name_source || !source.topic().is_empty() {
-            write!(self.output, "  [{}", Plain(source.endpoint()))?;
+            write!(self.output, "  [{}", plain(source.endpoint()))?;
             if !source.topic().is_empty() {
-                write!(self.output, " {}", Plain(&String::from_utf8_lossy(source.topic())))?;
+                write!(self.output, " {}", plain(&String::from_utf8_lossy(source.topic())))?;
             }
             self.output.write_all(b"]")?;
         }
@@ -64,7 +69,7 @@ impl<W: Write> Text<W> {
         }
         let Row { sequence, batch, event, medium, what } = row;
         let timestamp = stamp::seconds(batch.timestamp(), SystemTime::now());
-        let medium = Plain(medium).to_string();
+        let medium = plain(medium).to_string();
         let text = format!("{sequence:>10}  {timestamp:>16}  {event:<8}  {medium:<7}  {what}");
         self.line(colour, source, text.trim_end())
     }
@@ -114,16 +119,10 @@ impl<W: Write> Show for Text<W> {
         self.line(Colour::Red, source, &format!("--- malformed message{number}: {reason}"))
     }
 
-    fn event(
-        &mut self,
-        source: &Source,
-        sequence: u64,
-        batch: &Batch<'_>,
-        event: &Result<Event<'_>, EventError>,
-    ) -> io::Result<()> {
+    fn event(&mut self, source: &Source, sequence: u64, batch: &Batch<'_>, event: &Event<'_>) -> io::Result<()> {
         let name = |medium: Option<MediumName<'_>>| medium.map(|medium| medium.as_str().to_owned()).unwrap_or_default();
         let (colour, medium, what) = match event {
-            Ok(Event::Stored(stored)) => {
+            Event::Stored(stored) => {
                 let mut what = subject(stored.envelope.as_ref(), &stored.block_hashes);
                 if let Some(tokens) = &stored.token_ids {
                     let _ = write!(what, ", {} tokens", tokens.len());
@@ -131,22 +130,42 @@ impl<W: Write> Show for Text<W> {
                 mark(&mut what, stored.group_idx, (stored.lora_id, stored.lora_name), &stored.additions);
                 (Colour::Green, name(stored.medium), what)
             }
-            Ok(Event::Removed(removed)) => {
+            Event::Removed(removed) => {
                 let mut what = subject(removed.envelope.as_ref(), &removed.block_hashes);
                 mark(&mut what, removed.group_idx, (None, removed.lora_name), &removed.additions);
                 (Colour::Yellow, name(removed.medium), what)
             }
-            Ok(Event::Cleared(cleared)) => {
+            Event::Cleared(cleared) => {
                 let tenant = cleared.envelope.and_then(|envelope| envelope.tenant_id);
-                let mut what = tenant.map_or("everything".to_owned(), |tenant| format!("all of {}", Plain(tenant)));
+                let mut what = tenant.map_or("everything".to_owned(), |tenant| format!("all of {}", plain(tenant)));
                 mark(&mut what, None, (None, cleared.lora_name), &cleared.additions);
                 (Colour::Magenta, name(cleared.medium), what)
             }
-            Ok(_) => (Colour::Grey, String::new(), String::new()),
-            Err(error) => (Colour::Red, String::new(), error.to_string()),
+            _ => (Colour::Grey, String::new(), String::new()),
         };
-        let kind = event.as_ref().map_or("bad", |event| event.kind().as_str());
-        self.row(colour, source, Row { sequence, batch, event: kind, medium: &medium, what })
+        self.row(colour, source, Row { sequence, batch, event: event.kind().as_str(), medium: &medium, what })
+    }
+
+    fn bad(
+        &mut self,
+        source: &Source,
+        sequence: u64,
+        batch: &Batch<'_>,
+        error: &EventError,
+        before: u64,
+    ) -> io::Result<()> {
+        if before >= BAD_SHOWN {
+            return Ok(());
+        }
+        let row = Row { sequence, batch, event: "bad", medium: "", what: error.to_string() };
+        self.row(Colour::Red, source, row)
+    }
+
+    fn bad_end(&mut self, source: &Source, count: u64) -> io::Result<()> {
+        match count.saturating_sub(BAD_SHOWN) {
+            0 => Ok(()),
+            more => self.line(Colour::Red, source, &format!("--- {more} more bad events like it in this message")),
+        }
     }
 
     fn heartbeat(&mut self, source: &Source, sequence: u64, batch: &Batch<'_>) -> io::Result<()> {
@@ -156,9 +175,9 @@ impl<W: Write> Show for Text<W> {
     fn summary(&mut self, tally: &Tally) -> io::Result<()> {
         let Tally { messages, events, stored, removed, cleared, errors, malformed, .. } = tally;
         let Tally { gaps, missed, duplicates, restarts, seconds, .. } = tally;
-        write!(self.output, "\n{}", Plain(&tally.endpoint))?;
+        write!(self.output, "\n{}", plain(&tally.endpoint))?;
         if !tally.topic.is_empty() {
-            write!(self.output, " {}", Plain(&String::from_utf8_lossy(&tally.topic)))?;
+            write!(self.output, " {}", plain(&String::from_utf8_lossy(&tally.topic)))?;
         }
         writeln!(self.output)?;
         write!(self.output, "  {messages} messages, {events} events in {seconds:.1} s")?;
@@ -181,6 +200,11 @@ impl<W: Write> Show for Text<W> {
     fn flush(&mut self) -> io::Result<()> {
         self.output.flush()
     }
+}
+
+/// A text from the wire as it is shown.
+fn plain(text: &str) -> impl fmt::Display {
+    out::Plain(text).cut_behind(TEXT_SHOWN)
 }
 
 /// Why numbers were missed, and how much that is where it can be known.
@@ -209,12 +233,12 @@ fn mark(what: &mut String, group: Option<u32>, lora: (Option<u64>, Option<&str>)
         let _ = write!(what, ", group {group}");
     }
     match lora {
-        (_, Some(name)) if !name.is_empty() => _ = write!(what, ", LoRA {}", Plain(name)),
+        (_, Some(name)) if !name.is_empty() => _ = write!(what, ", LoRA {}", plain(name)),
         (Some(id), _) => _ = write!(what, ", LoRA {id}"),
         _ => {}
     }
     if let Some(locality) = additions.locality {
-        let _ = write!(what, ", {}", Plain(locality));
+        let _ = write!(what, ", {}", plain(locality));
     }
 }
 
@@ -223,13 +247,13 @@ fn subject(envelope: Option<&Envelope<'_>>, hashes: &List<'_, BlockHash<'_>>) ->
     let mut what = String::new();
     // Writing to a string can't fail.
     if let Some(envelope) = envelope {
-        let _ = write!(what, "{}", Plain(envelope.tenant_id.unwrap_or("-")));
+        let _ = write!(what, "{}", plain(envelope.tenant_id.unwrap_or("-")));
         match envelope.object_key {
-            Some(key) => _ = write!(what, " {}", Plain(key)),
+            Some(key) => _ = write!(what, " {}", plain(key)),
             None => what.push_str(" -"),
         }
         if let Some(group) = envelope.group_id {
-            let _ = write!(what, " (group {})", Plain(group));
+            let _ = write!(what, " (group {})", plain(group));
         }
         if hashes.is_empty() {
             return what;
