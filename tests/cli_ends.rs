@@ -9,7 +9,7 @@ mod publisher;
 
 use nix::fcntl::OFlag;
 use nix::pty::{Winsize, grantpt, posix_openpt, ptsname_r, unlockpt};
-use nix::sys::termios::{SetArg, cfmakeraw, tcgetattr, tcsetattr};
+use nix::sys::termios::{FlowArg, SetArg, cfmakeraw, tcflow, tcgetattr, tcsetattr};
 use pty::Pty;
 use publisher::{Publisher, engine, master};
 use serde_json::Value;
@@ -220,11 +220,9 @@ fn a_terminal_that_is_closed_interrupts_a_replay() {
 fn a_terminal_that_nobody_reads_holds_up_no_replay() {
     let mut closable = Closable::run(&mut tool(&["replay", "--loops", "1000"]), true);
     closable.until("checkpoints, ");
-    // Until the terminal takes nothing any more.
-    let stuffing = File::options().write(true).custom_flags(libc::O_NONBLOCK).open(&closable.slave).unwrap();
-    for size in [1024, 1] {
-        while (&stuffing).write(&[b'x'; 1024][..size]).is_ok() {}
-    }
+    // As Ctrl-S does: from now on the terminal takes nothing.
+    let stopped = File::options().write(true).custom_flags(libc::O_NOCTTY).open(&closable.slave).unwrap();
+    tcflow(&stopped, FlowArg::TCOOFF).unwrap();
     signal(&closable.child, libc::SIGTERM);
     // The report cannot be written.
     assert_eq!(closable.child.wait().unwrap().code(), Some(1));

@@ -36,6 +36,8 @@ use crate::signals::{self, Stop};
 const IN_BAND_INTERVAL: Duration = Duration::from_millis(50);
 /// How long the subscriber may take to join, or the sentinel to arrive.
 const IN_BAND_PATIENCE: Duration = Duration::from_secs(20);
+/// How long the subscriber may still take to join once the end was asked for: without it there is no report.
+const JOIN_PATIENCE: Duration = Duration::from_secs(5);
 /// How long stop may take.
 const STOP_DEADLINE: Duration = Duration::from_secs(20);
 
@@ -250,7 +252,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 /// Sends probes until the subscriber has received one, and until it is time to start or the end is asked for. Says whether
 /// the subscriber has joined.
 fn join(session: &mut Session<'_, Subscriber>, start: StartAfter, stop: &Stop) -> anyhow::Result<bool> {
-    let has_joined = repeat_in_band(session, PROBE, || stop.is_raised());
+    let mut asked = None;
+    let gives_up = || stop.is_raised() && asked.get_or_insert_with(Instant::now).elapsed() >= JOIN_PATIENCE;
+    let has_joined = repeat_in_band(session, PROBE, gives_up);
     if !has_joined.map_err(|error| anyhow!("the subscriber cannot join: {error}"))? {
         return Ok(false);
     }
@@ -282,7 +286,7 @@ fn join(session: &mut Session<'_, Subscriber>, start: StartAfter, stop: &Stop) -
 fn repeat_in_band(
     session: &mut Session<'_, Subscriber>,
     key: &str,
-    gives_up: impl Fn() -> bool,
+    mut gives_up: impl FnMut() -> bool,
 ) -> Result<bool, String> {
     let since = Instant::now();
     while since.elapsed() < IN_BAND_PATIENCE {
