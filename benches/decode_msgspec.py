@@ -58,7 +58,6 @@ class PositionalStored(msgspec.Struct, tag="BlockStored", array_like=True):
     medium: str | None = None
     lora_name: str | None = None
     extra_keys: object = None
-    block_mm_infos: object = None
     group_idx: int | None = None
     kv_cache_spec_kind: str | None = None
 

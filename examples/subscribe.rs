@@ -53,6 +53,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 for event in message.batch().events() {
                     match event {
                         Ok(event) => apply(&mut view, &event),
+                        Err(error) if error.foreign_kind().is_some() => {} // nothing that this view is made of
                         Err(error) => println!("message {}: {error}", message.sequence()),
                     }
                 }

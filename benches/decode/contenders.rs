@@ -165,7 +165,6 @@ struct Positional<T>(
     Option<T>,
     Option<T>,
     #[allow(dead_code)] Option<serde::de::IgnoredAny>,
-    #[allow(dead_code)] Option<serde::de::IgnoredAny>,
     Option<u32>,
     #[allow(dead_code)] Option<T>,
 );
@@ -174,7 +173,7 @@ pub fn rmp_serde_positional<'de, T: Deserialize<'de> + AsRef<str>>(payload: &'de
     let mut fold = Fold::default();
     let Ok(batch) = rmp_serde::from_slice::<Batched<f64, Positional<T>>>(payload) else { return fold };
     for event in &batch.1 {
-        fold.engine(&event.1, event.2, &event.3, event.4, str_of(&event.6), str_of(&event.7), event.10);
+        fold.engine(&event.1, event.2, &event.3, event.4, str_of(&event.6), str_of(&event.7), event.9);
     }
     fold
 }
@@ -275,7 +274,7 @@ impl Fold {
                 get("block_size", 4).as_u64(),
                 get("dp_rank", NOWHERE).as_u64(),
                 get("parent_block_hash", 2).as_u64(),
-                get("group_idx", 10).as_u64(),
+                get("group_idx", 9).as_u64(),
             ],
             hashes: list(get("block_hashes", 1)).into_iter().flatten(),
             tokens: list(get("token_ids", 3)).map(|tokens| tokens.map(|token| token as u32)),

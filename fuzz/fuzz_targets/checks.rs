@@ -53,6 +53,7 @@ pub fn unallocated<T>(work: impl FnOnce() -> T) -> T {
 /// Reads all of an event; a number so that nothing is optimised away.
 pub fn read_all(event: &Event<'_>) -> u64 {
     let mut sum = event.event_id().unwrap_or(0) >> 1;
+    sum ^= event.other().iter().map(|(name, _)| name.len() as u64).sum::<u64>();
     if let Some(envelope) = event.envelope() {
         sum ^= envelope.seq_hashes.iter().filter_map(|hash| hash.low64()).fold(0, u64::wrapping_add) >> 32;
     }
@@ -62,6 +63,9 @@ pub fn read_all(event: &Event<'_>) -> u64 {
                 assert_eq!(tokens.iter().count(), tokens.len());
                 assert_eq!(tokens.iter().len(), tokens.len());
                 sum += tokens.iter().map(u64::from).sum::<u64>();
+            }
+            if let Some(tokens) = stored.mixed_token_ids {
+                assert_eq!(tokens.iter().count(), tokens.len());
             }
             for keys in stored.extra_keys.iter().flatten().flatten() {
                 assert_eq!(keys.iter().count(), keys.len());

@@ -28,7 +28,7 @@ pub(crate) struct BatchHead {
 
 impl<'a> Batch<'a> {
     /// Reads frame 3 of a message: `[ts, events]`, `[ts, events, rank]`, more elements (ignored), or a map
-    /// `{ts, events, data_parallel_rank}`.
+    /// `{ts, events, data_parallel_rank}`, in which the rank may also be called `dp_rank` or `attn_dp_rank`.
     ///
     /// The whole payload is checked first: one well-formed msgpack value, nothing behind it, at most
     /// [`MAX_DEPTH`](super::MAX_DEPTH) containers deep. Events are not looked at yet, so what is wrong *in* one of them
@@ -149,7 +149,7 @@ impl BatchHead {
                 Some(_) => cursor.optional(Cursor::integer).map(|value| rank = value),
                 None => cursor.skip(),
             };
-            outcome.map_err(|class| Fault { class, field: name, offset: start })
+            outcome.map_err(|class| Fault { field: name, ..Fault::at(class, start) })
         };
         const NAMES: [&str; 3] = ["ts", "events", "data_parallel_rank"];
         match cursor.head() {
@@ -161,7 +161,12 @@ impl BatchHead {
             Ok(Head::Map(len)) => {
                 for pair in 0..len as usize {
                     let Some(key) = map::key(&mut cursor)? else { continue };
-                    field(NAMES.into_iter().find(|name| name.as_bytes() == key), 2 * pair + 1, &mut cursor)?;
+                    let name = match key {
+                        b"dp_rank" => Some("dp_rank"),
+                        b"attn_dp_rank" => Some("attn_dp_rank"),
+                        key => NAMES.into_iter().find(|name| name.as_bytes() == key),
+                    };
+                    field(name, 2 * pair + 1, &mut cursor)?;
                 }
             }
             Ok(_) => return Err(Fault::at(ErrorClass::WrongType, 0)),

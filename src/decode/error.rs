@@ -76,27 +76,61 @@ impl fmt::Display for ErrorClass {
     }
 }
 
+/// Kinds of events that engines are known to send and that this crate does not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ForeignKind {
+    /// `BlockInactive`.
+    Inactive,
+    /// `BlockTransferred`.
+    Transferred,
+    /// `BlockSnapshot`.
+    Snapshot,
+}
+
+impl ForeignKind {
+    const ALL: [ForeignKind; 3] = [ForeignKind::Inactive, ForeignKind::Transferred, ForeignKind::Snapshot];
+
+    /// The tag on the wire.
+    #[must_use]
+    pub const fn tag(self) -> &'static str {
+        match self {
+            ForeignKind::Inactive => "BlockInactive",
+            ForeignKind::Transferred => "BlockTransferred",
+            ForeignKind::Snapshot => "BlockSnapshot",
+        }
+    }
+
+    pub(super) fn from_tag(tag: &str) -> Option<ForeignKind> {
+        ForeignKind::ALL.into_iter().find(|kind| kind.tag() == tag)
+    }
+}
+
 /// A fault and where it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     pub(super) class: ErrorClass,
     pub(super) field: Option<&'static str>,
     pub(super) offset: usize,
+    pub(super) foreign: Option<ForeignKind>,
 }
 
 impl Fault {
     pub(super) const fn at(class: ErrorClass, offset: usize) -> Fault {
-        Fault { class, field: None, offset }
+        Fault { class, field: None, offset, foreign: None }
     }
 
     pub(super) const fn in_field(class: ErrorClass, field: &'static str, offset: usize) -> Fault {
-        Fault { class, field: Some(field), offset }
+        Fault { class, field: Some(field), offset, foreign: None }
     }
 }
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.class, self.class.sentence())?;
+        match self.foreign {
+            Some(foreign) => write!(f, "{}: `{}` is a kind of event that is not read here", self.class, foreign.tag())?,
+            None => write!(f, "{}: {}", self.class, self.class.sentence())?,
+        }
         if let Some(field) = self.field {
             write!(f, ", in `{field}`")?;
         }
@@ -152,4 +186,13 @@ fault_error! {
 fault_error! {
     /// Why one event could not be read. Its siblings are not affected.
     EventError
+}
+
+impl EventError {
+    /// The event is none of this crate's, but of a kind that engines are known to send: it is not damaged, and nothing is
+    /// lost that another event would have told. (The class is [`ErrorClass::UnknownTag`], as for every unknown tag.)
+    #[must_use]
+    pub const fn foreign_kind(&self) -> Option<ForeignKind> {
+        self.0.foreign
+    }
 }

@@ -3,8 +3,9 @@
 use super::hash::BlockHash;
 use super::list::List;
 use super::mm::BlockMmInfos;
+use super::other::OtherFields;
 use super::scalar::{CacheKind, MediumName, Timestamp};
-use super::tokens::TokenIds;
+use super::tokens::{MixedTokenIds, TokenIds};
 use super::value::ExtraKeys;
 
 /// What happened, in a word.
@@ -107,6 +108,17 @@ impl<'a> Event<'a> {
         }
     }
 
+    /// Fields that this decoder does not know, raw.
+    #[must_use]
+    pub fn other(&self) -> OtherFields<'a> {
+        match self {
+            Event::Stored(stored) => stored.other,
+            Event::Removed(removed) => removed.other,
+            Event::Cleared(cleared) => cleared.other,
+            Event::Ignored => OtherFields::default(),
+        }
+    }
+
     /// The event's number in its publisher's life, where events are numbered (`event_id`).
     #[must_use]
     pub fn event_id(&self) -> Option<u64> {
@@ -122,8 +134,10 @@ pub struct Stored<'a> {
     pub block_hashes: List<'a, BlockHash<'a>>,
     /// `parent_block_hash`: the block in front of the first one.
     pub parent_block_hash: Option<BlockHash<'a>>,
-    /// `token_ids` of all the blocks, one behind the other.
+    /// `token_ids` of all the blocks, one behind the other; `None` also if they are not all integers.
     pub token_ids: Option<TokenIds<'a>>,
+    /// `token_ids` with text among the integers, which hardly any producer sends. If this is set, `token_ids` is not.
+    pub mixed_token_ids: Option<MixedTokenIds<'a>>,
     /// `block_size`, tokens.
     pub block_size: Option<u32>,
     /// `lora_id`.
@@ -146,6 +160,8 @@ pub struct Stored<'a> {
     pub additions: Additions<'a>,
     /// What events with `event_type` carry beyond this.
     pub envelope: Option<Envelope<'a>>,
+    /// Fields that this decoder does not know.
+    pub other: OtherFields<'a>,
 }
 
 impl<'a> Stored<'a> {
@@ -177,6 +193,8 @@ pub struct Removed<'a> {
     pub additions: Additions<'a>,
     /// What events with `event_type` carry beyond this.
     pub envelope: Option<Envelope<'a>>,
+    /// Fields that this decoder does not know.
+    pub other: OtherFields<'a>,
 }
 
 impl<'a> Removed<'a> {
@@ -190,7 +208,9 @@ impl<'a> Removed<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Cleared<'a> {
-    /// `medium`; read only beside an envelope.
+    /// `medium`: the one that was cleared, where a producer clears one alone; `None` for all. In a positional event it is
+    /// in the place behind the tag, which another producer uses for `source_kind`: what names a medium there is one.
+    /// (A store's `cleared` is about all media, whatever stands here.)
     pub medium: Option<MediumName<'a>>,
     /// `block_size`, tokens; read only beside an envelope.
     pub block_size: Option<u32>,
@@ -200,6 +220,20 @@ pub struct Cleared<'a> {
     pub additions: Additions<'a>,
     /// What events with `event_type` carry beyond this.
     pub envelope: Option<Envelope<'a>>,
+    /// Fields that this decoder does not know.
+    pub other: OtherFields<'a>,
+    /// Whether it came in positional form.
+    pub(super) by_place: ByPlace,
+}
+
+/// How an event came; makes no difference to what it says.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ByPlace(pub(super) bool);
+
+impl PartialEq for ByPlace {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 /// Fields that newer producers add to any event in map form (and `cache_salt` and `session_id` in the map at position 7

@@ -2,13 +2,14 @@
 
 use super::cursor::{Cursor, Read};
 use super::error::{ErrorClass, Fault};
-use super::event::{Additions, Cleared, Envelope, Event, EventKind, Removed, Stored};
+use super::event::{Additions, ByPlace, Cleared, Envelope, Event, EventKind, Removed, Stored};
 use super::hash::BlockHash;
 use super::list::List;
 use super::mm::BlockMmInfos;
 use super::names::Field;
+use super::other::OtherFields;
 use super::scalar::{CacheKind, MediumName, Timestamp};
-use super::tokens::TokenIds;
+use super::tokens::{MixedTokenIds, TokenIds};
 use super::value::ExtraKeys;
 
 /// What an event's tag makes of it: its kind, and whether it carries the envelope.
@@ -58,6 +59,7 @@ pub(super) struct Fields<'a> {
     pub(super) block_hashes: Option<Option<List<'a, BlockHash<'a>>>>,
     pub(super) parent_block_hash: Option<BlockHash<'a>>,
     pub(super) token_ids: Option<Option<TokenIds<'a>>>,
+    pub(super) mixed_token_ids: Option<MixedTokenIds<'a>>,
     pub(super) block_size: Option<Option<u32>>,
     pub(super) lora_id: Option<u64>,
     pub(super) lora_name: Option<&'a str>,
@@ -69,6 +71,8 @@ pub(super) struct Fields<'a> {
     pub(super) window: Option<u32>,
     pub(super) additions: Additions<'a>,
     pub(super) envelope: Envelope<'a>,
+    pub(super) other: OtherFields<'a>,
+    pub(super) by_place: bool,
 }
 
 /// What came of offering a value to [`Fields::read`].
@@ -112,10 +116,7 @@ impl<'a> Fields<'a> {
                 cursor.optional(List::read).map(|value| self.block_hashes = Some(value)),
             ),
             Field::ParentBlockHash => field!(TO_STORED, self.parent_block_hash, BlockHash::parse),
-            Field::TokenIds => Offer::Value(
-                Applies::TO_STORED,
-                cursor.optional(TokenIds::read).map(|value| self.token_ids = Some(value)),
-            ),
+            Field::TokenIds => Offer::Value(Applies::TO_STORED, self.read_tokens(cursor)),
             Field::BlockSize => Offer::Value(
                 Applies::TO_STORED_OR_ENVELOPE,
                 cursor.optional(Cursor::uint32).map(|value| self.block_size = Some(value)),
@@ -135,6 +136,33 @@ impl<'a> Fields<'a> {
             Field::SourceKind => field!(TO_ALL, additions.source_kind, Cursor::text),
             Field::Type | Field::EventType => Offer::Tag,
         }
+    }
+
+    /// Reads `token_ids`.
+    #[inline(always)]
+    pub(super) fn read_tokens(&mut self, cursor: &mut Cursor<'a>) -> Read<()> {
+        let start = cursor.pos();
+        match cursor.optional(TokenIds::read) {
+            Ok(tokens) => {
+                (self.token_ids, self.mixed_token_ids) = (Some(tokens), None);
+                Ok(())
+            }
+            Err(class) => {
+                cursor.seek(start);
+                self.read_mixed_tokens(cursor, class)
+            }
+        }
+    }
+
+    /// Reads `token_ids` that are not all integers, if it is text that they hold; otherwise `class` is what is wrong.
+    #[cold]
+    fn read_mixed_tokens(&mut self, cursor: &mut Cursor<'a>, class: ErrorClass) -> Read<()> {
+        if class != ErrorClass::WrongType {
+            return Err(class);
+        }
+        self.mixed_token_ids = Some(List::read(cursor)?);
+        self.token_ids = Some(None);
+        Ok(())
     }
 
     /// The first required field that is missing.
@@ -161,6 +189,7 @@ impl<'a> Fields<'a> {
                 block_hashes,
                 parent_block_hash: self.parent_block_hash,
                 token_ids: self.token_ids.flatten(),
+                mixed_token_ids: self.mixed_token_ids,
                 block_size: self.block_size.flatten(),
                 lora_id: self.lora_id,
                 lora_name: self.lora_name,
@@ -172,6 +201,7 @@ impl<'a> Fields<'a> {
                 kv_cache_spec_sliding_window: self.window,
                 additions: self.additions,
                 envelope,
+                other: self.other,
             }),
             EventKind::Removed => Event::Removed(Removed {
                 block_hashes,
@@ -183,13 +213,17 @@ impl<'a> Fields<'a> {
                 lora_name: if shape.envelope { self.lora_name } else { None },
                 additions: self.additions,
                 envelope,
+                other: self.other,
             }),
             EventKind::Cleared => Event::Cleared(Cleared {
-                medium: if shape.envelope { self.medium } else { None },
+                // An engine's clear stands whatever is in its `medium`: one that is no text is none.
+                medium: self.medium,
                 block_size: if shape.envelope { self.block_size.flatten() } else { None },
                 lora_name: if shape.envelope { self.lora_name } else { None },
                 additions: self.additions,
                 envelope,
+                other: self.other,
+                by_place: ByPlace(self.by_place),
             }),
             EventKind::Ignored => Event::Ignored,
         }

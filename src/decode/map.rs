@@ -1,10 +1,11 @@
 //! Events in map form: keys in any order, the tag where it likes.
 
 use super::cursor::Cursor;
-use super::error::{ErrorClass, Fault};
+use super::error::{ErrorClass, Fault, ForeignKind};
 use super::event::{Event, EventKind};
 use super::fields::{Fields, Offer, Shape};
 use super::names::{Field, keys};
+use super::other::OtherFields;
 
 /// What `type` and `event_type` have said so far.
 #[derive(Clone, Copy, Default)]
@@ -44,7 +45,7 @@ pub(super) fn tag(
     let start = cursor.pos();
     let fault = |class| Fault::in_field(class, field, start);
     let text = cursor.text().map_err(fault)?;
-    kind(text.as_bytes()).ok_or(fault(ErrorClass::UnknownTag))
+    kind(text.as_bytes()).ok_or_else(|| Fault { foreign: ForeignKind::from_tag(text), ..fault(ErrorClass::UnknownTag) })
 }
 
 /// What a walk over a map has found so far.
@@ -85,12 +86,19 @@ pub(super) fn read<'a>(cursor: &mut Cursor<'a>, len: u32) -> Result<Event<'a>, F
     let start = *cursor;
     let mut found = Found::default();
     let left = read_in_order(&mut found, cursor, len)?;
+    let mut unknown = false;
     for _ in 0..left {
         let Some(key) = key(cursor)? else { continue };
         match Field::of(key) {
             Some(name) => found.read(name, cursor)?,
-            None => skip(cursor)?,
+            None => {
+                unknown = true;
+                skip(cursor)?;
+            }
         }
+    }
+    if unknown {
+        found.fields.other = OtherFields::of_map(cursor.since(start.pos()), len);
     }
     let shape = found.tags.shape(cursor.pos())?;
     let fields = found.fields;

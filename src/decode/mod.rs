@@ -39,6 +39,10 @@
 //! - An event's own `dp_rank` wins over the batch's ([`Batch::rank_of`]).
 //! - A timestamp keeps its kind and is never converted ([`Timestamp`]).
 //! - An event in a msgpack bin is unwrapped once; inside, the depth counts anew.
+//! - Token ids with text among them are delivered as what they are ([`Stored::mixed_token_ids`]).
+//! - A tag that is known to be another kind's ([`ForeignKind`]) is an error in its place like every unknown tag, and says
+//!   so ([`EventError::foreign_kind`]): it is no damage.
+//! - A map's keys that no event has are there raw ([`Event::other`]).
 //! - In the tail of a positional event the first array, the first two integers and the first string count; what is
 //!   behind them is ignored.
 //!
@@ -56,6 +60,7 @@ mod list;
 mod map;
 mod mm;
 mod names;
+mod other;
 mod outline;
 mod owned;
 mod positional;
@@ -68,17 +73,18 @@ mod tokens;
 mod value;
 
 pub use batch::{Batch, Events};
-pub use error::{DecodeError, ErrorClass, EventError};
+pub use error::{DecodeError, ErrorClass, EventError, ForeignKind};
 pub use event::{Additions, Cleared, Envelope, Event, EventKind, Removed, Stored};
 pub use frames::{FrameError, Frames};
 pub use hash::BlockHash;
 pub use list::{Element, List, ListIter};
 pub use mm::{BlockMmInfos, MmInfo, MmObject};
+pub use other::OtherFields;
 pub use outline::{Outline, Outlines};
 pub use owned::{OwnedBatch, OwnedEvent};
 pub use scalar::{CacheKind, MediumName, Timestamp};
 pub use structure::MAX_DEPTH;
-pub use tokens::{TokenIds, TokenIter};
+pub use tokens::{MixedTokenIds, Token, TokenIds, TokenIter};
 pub use value::{ExtraKeys, Value};
 
 /// Whether bytes are one well-formed value that a decoder takes.

@@ -8,6 +8,7 @@ use super::hash::BlockHash;
 use super::list::List;
 use super::map::{self, Tags, skip};
 use super::names::Field;
+use super::positional::{CLEARED_PLACES, ClearedPlace, cleared_place};
 use super::scalar::MediumName;
 
 /// What happened, to which hashes, on which medium: enough to keep an index of block hashes.
@@ -108,6 +109,7 @@ fn read_map<'a>(cursor: &mut Cursor<'a>, len: u32) -> Result<Outline<'a>, Fault>
         Some(at) if blocks || shape.envelope => {
             field("medium", at, |at| at.optional(Cursor::text))?.map(MediumName::new)
         }
+        Some(mut at) if shape.kind == EventKind::Cleared => at.text().ok().map(MediumName::new),
         _ => None,
     };
     let event_id = match id_at {
@@ -126,6 +128,22 @@ fn field<'a, T>(
     read(&mut at).map_err(|class| Fault::in_field(class, name, start))
 }
 
+fn read_positional_cleared<'a>(
+    cursor: &mut Cursor<'a>,
+    len: u32,
+    mut outline: Outline<'a>,
+) -> Result<Outline<'a>, Fault> {
+    for place in 1..len {
+        if place < CLEARED_PLACES {
+            if let Some(ClearedPlace::Medium(medium)) = field("medium", *cursor, cleared_place)? {
+                outline.medium.get_or_insert(medium);
+            }
+        }
+        skip(cursor)?;
+    }
+    Ok(outline)
+}
+
 fn read_positional<'a>(cursor: &mut Cursor<'a>, len: u32) -> Result<Outline<'a>, Fault> {
     if len == 0 {
         return Err(Fault::at(ErrorClass::MissingTag, cursor.pos()));
@@ -137,6 +155,9 @@ fn read_positional<'a>(cursor: &mut Cursor<'a>, len: u32) -> Result<Outline<'a>,
         EventKind::Removed => 2,
         EventKind::Cleared | EventKind::Ignored => 0,
     };
+    if kind == EventKind::Cleared {
+        return read_positional_cleared(cursor, len, outline);
+    }
     if medium_place > 0 && len < 2 {
         return Err(Fault::in_field(ErrorClass::MissingField, "block_hashes", cursor.pos()));
     }

@@ -7,7 +7,7 @@ use super::fields::{Fields, Shape, kind, medium};
 use super::hash::BlockHash;
 use super::list::List;
 use super::map::tag;
-use super::tokens::TokenIds;
+use super::scalar::MediumName;
 
 /// Places of the prefix, the tag being the first.
 const STORED_PREFIX: u32 = 9;
@@ -15,6 +15,8 @@ const REMOVED_PREFIX: u32 = 3;
 /// Places of the tail that are looked at.
 const STORED_TAIL: u32 = 4;
 const REMOVED_TAIL: u32 = 3;
+/// Places of a cleared event that are looked at, the tag being the first.
+pub(super) const CLEARED_PLACES: u32 = 3;
 
 /// Reads an event of `len` elements at `cursor`.
 pub(super) fn read<'a>(cursor: &mut Cursor<'a>, len: u32) -> Result<Event<'a>, Fault> {
@@ -26,18 +28,22 @@ pub(super) fn read<'a>(cursor: &mut Cursor<'a>, len: u32) -> Result<Event<'a>, F
     let (prefix, tail) = match kind {
         EventKind::Stored => (STORED_PREFIX, STORED_TAIL),
         EventKind::Removed => (REMOVED_PREFIX, REMOVED_TAIL),
-        EventKind::Cleared | EventKind::Ignored => (1, 0),
+        EventKind::Cleared => (CLEARED_PLACES, 0),
+        EventKind::Ignored => (1, 0),
     };
+    fields.by_place = true;
     for place in 1..len {
         let start = cursor.pos();
         let (field, outcome) = if place >= prefix + tail {
             ("", cursor.skip())
         } else if place >= prefix {
             fields.read_tail(cursor, kind == EventKind::Stored)
-        } else if kind == EventKind::Stored {
-            fields.read_stored(place, cursor)
         } else {
-            fields.read_removed(place, cursor)
+            match kind {
+                EventKind::Stored => fields.read_stored(place, cursor),
+                EventKind::Cleared => fields.read_cleared(cursor),
+                EventKind::Removed | EventKind::Ignored => fields.read_removed(place, cursor),
+            }
         };
         outcome.map_err(|class| Fault::in_field(class, field, start))?;
     }
@@ -46,6 +52,26 @@ pub(super) fn read<'a>(cursor: &mut Cursor<'a>, len: u32) -> Result<Event<'a>, F
         Some(fault) => Err(fault),
         None => Ok(fields.into_event(shape)),
     }
+}
+
+/// What stands in a place of a cleared event.
+pub(super) enum ClearedPlace<'a> {
+    Medium(MediumName<'a>),
+    SourceKind(&'a str),
+}
+
+/// Reads a place of a cleared event. One producer has the medium behind the tag, another where the order came from, both as
+/// text: what names a medium is one. All else is passed over.
+pub(super) fn cleared_place<'a>(cursor: &mut Cursor<'a>) -> Read<Option<ClearedPlace<'a>>> {
+    let start = cursor.pos();
+    let Head::Str(bytes) = cursor.head()? else {
+        cursor.seek(start);
+        return cursor.skip().map(|()| None);
+    };
+    Ok(std::str::from_utf8(bytes).ok().map(|text| match MediumName::new(text) {
+        medium if medium.is_usual() => ClearedPlace::Medium(medium),
+        _ => ClearedPlace::SourceKind(text),
+    }))
 }
 
 type Named = (&'static str, Read<()>);
@@ -59,7 +85,7 @@ impl<'a> Fields<'a> {
                 let read = cursor.optional(BlockHash::parse);
                 ("parent_block_hash", read.map(|value| self.parent_block_hash = value))
             }
-            3 => ("token_ids", cursor.optional(TokenIds::read).map(|value| self.token_ids = Some(value))),
+            3 => ("token_ids", self.read_tokens(cursor)),
             4 => ("block_size", cursor.optional(Cursor::uint32).map(|value| self.block_size = Some(value))),
             5 => ("lora_id", cursor.optional(Cursor::uint).map(|value| self.lora_id = value)),
             6 => ("medium", cursor.optional(medium).map(|value| self.medium = value)),
@@ -74,6 +100,16 @@ impl<'a> Fields<'a> {
             1 => ("block_hashes", List::read(cursor).map(|value| self.block_hashes = Some(Some(value)))),
             _ => ("medium", cursor.optional(medium).map(|value| self.medium = value)),
         }
+    }
+
+    #[cold]
+    fn read_cleared(&mut self, cursor: &mut Cursor<'a>) -> Named {
+        let read = cleared_place(cursor).map(|place| match place {
+            Some(ClearedPlace::Medium(medium)) => _ = self.medium.get_or_insert(medium),
+            Some(ClearedPlace::SourceKind(kind)) => _ = self.additions.source_kind.get_or_insert(kind),
+            None => {}
+        });
+        ("", read)
     }
 
     /// Position 7 of a stored event: the LoRA name, or the map that one producer puts there for salted blocks.

@@ -69,6 +69,26 @@ impl<'a> MediumName<'a> {
         self.0
     }
 
+    /// Whether it is a name that engines give to a medium.
+    pub(crate) fn is_usual(&self) -> bool {
+        const USUAL: [&str; 13] = [
+            "gpu",
+            "cpu",
+            "cpu_pinned",
+            "disk",
+            "storage",
+            "shared_storage",
+            "external",
+            "remote",
+            "hbm",
+            "dram",
+            "ssd",
+            "nvme",
+            "host",
+        ];
+        USUAL.into_iter().any(|usual| *self == *usual)
+    }
+
     /// The medium of this crate that is meant, if it is one: `cpu` or `disk` in any case.
     #[must_use]
     pub fn known(&self) -> Option<Medium> {

@@ -4,7 +4,7 @@ use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
 use super::{
     Additions, Batch, BlockHash, Cleared, Element, Envelope, ErrorClass, Event, EventError, EventKind, List, MmInfo,
-    MmObject, OwnedBatch, OwnedEvent, Removed, Stored, Timestamp, TokenIds, Value,
+    MmObject, OwnedBatch, OwnedEvent, Removed, Stored, Timestamp, Token, TokenIds, Value,
 };
 
 /// Bytes as lower-case hex.
@@ -62,6 +62,15 @@ impl<'a, T: Element<'a> + Serialize> Serialize for List<'a, T> {
 impl Serialize for TokenIds<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.iter())
+    }
+}
+
+impl Serialize for Token<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Token::Id(id) => serializer.serialize_u32(*id),
+            Token::Text(text) => serializer.serialize_str(text),
+        }
     }
 }
 
@@ -181,7 +190,10 @@ fn beside_envelope<M: SerializeMap>(
 fn stored<M: SerializeMap>(map: &mut M, event: &Stored<'_>) -> Result<(), M::Error> {
     map.serialize_entry("block_hashes", &event.block_hashes)?;
     map.serialize_entry("parent_block_hash", &event.parent_block_hash)?;
-    map.serialize_entry("token_ids", &event.token_ids)?;
+    match event.mixed_token_ids {
+        Some(mixed) => map.serialize_entry("token_ids", &mixed)?,
+        None => map.serialize_entry("token_ids", &event.token_ids)?,
+    }
     map.serialize_entry("is_eagle", &event.token_ids.is_some_and(|tokens| tokens.is_eagle()))?;
     map.serialize_entry("block_size", &event.block_size)?;
     map.serialize_entry("lora_id", &event.lora_id)?;
@@ -230,7 +242,10 @@ impl Serialize for Event<'_> {
             }
             Event::Cleared(event) => {
                 cleared(&mut map, event)?;
-                additions(&mut map, &event.additions)?;
+                // The form leaves out what stands behind the tag of a positional event.
+                if !event.by_place.0 {
+                    additions(&mut map, &event.additions)?;
+                }
             }
             Event::Ignored => {}
         }

@@ -1,4 +1,4 @@
-//! Token ids: plain, or as the overlapping pairs of EAGLE pages.
+//! Token ids: plain, as the overlapping pairs of EAGLE pages, or with text among them.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -6,6 +6,7 @@ use std::hash::{Hash, Hasher};
 use super::cursor::{Cursor, Head, Read};
 use super::error::ErrorClass;
 use super::ints::AHEAD;
+use super::list::{Element, List, sealed};
 
 /// The token ids of a stored block, still in the payload.
 ///
@@ -169,6 +170,34 @@ impl Hash for TokenIds<'_> {
 impl fmt::Debug for TokenIds<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+/// What stands among `token_ids` that are not all integers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Token<'a> {
+    /// A token's number.
+    Id(u32),
+    /// Text; one engine sends a digest in the place of tokens that come from an image.
+    Text(&'a str),
+}
+
+/// Token ids with text among them, one behind the other.
+pub type MixedTokenIds<'a> = List<'a, Token<'a>>;
+
+impl<'a> Element<'a> for Token<'a> {}
+
+impl<'a> sealed::Element<'a> for Token<'a> {
+    fn read(cursor: &mut Cursor<'a>) -> Read<Self> {
+        let start = cursor.pos();
+        match cursor.head()? {
+            Head::Str(_) => {
+                cursor.seek(start);
+                cursor.text().map(Token::Text)
+            }
+            Head::Uint(value) => u32::try_from(value).map(Token::Id).map_err(|_| ErrorClass::WrongType),
+            _ => Err(ErrorClass::WrongType),
+        }
     }
 }
 

@@ -83,7 +83,10 @@ fn entries(sink: &mut impl Sink, event: &Event<'_>) -> Written {
         Event::Stored(stored) => {
             sink.entry("block_hashes", |writer| writer.hashes(stored.block_hashes))?;
             sink.of_engine("parent_block_hash", stored.parent_block_hash, is_engine, Writer::hash)?;
-            sink.required("token_ids", stored.token_ids, Writer::tokens)?;
+            match stored.mixed_token_ids {
+                Some(mixed) => sink.entry("token_ids", |writer| writer.mixed_tokens(mixed))?,
+                None => sink.required("token_ids", stored.token_ids, Writer::tokens)?,
+            }
             sink.required("block_size", stored.block_size, number)?;
             sink.of_engine("lora_id", stored.lora_id, is_engine, number)?;
             sink.of_engine("medium", stored.medium.map(|medium| medium.as_str()), is_engine, Writer::text)?;
@@ -108,8 +111,8 @@ fn entries(sink: &mut impl Sink, event: &Event<'_>) -> Written {
             additions(sink, &removed.additions)?;
         }
         Event::Cleared(cleared) => {
+            sink.text("medium", cleared.medium.map(|medium| medium.as_str()))?;
             if cleared.envelope.is_some() {
-                sink.text("medium", cleared.medium.map(|medium| medium.as_str()))?;
                 sink.number("block_size", cleared.block_size)?;
                 sink.text("lora_name", cleared.lora_name)?;
             }
@@ -117,7 +120,8 @@ fn entries(sink: &mut impl Sink, event: &Event<'_>) -> Written {
         }
         Event::Ignored => {}
     }
-    event.envelope().map_or(Ok(()), |fields| envelope(sink, event.kind(), fields))
+    event.envelope().map_or(Ok(()), |fields| envelope(sink, event.kind(), fields))?;
+    event.other().iter().try_for_each(|(key, value)| sink.entry(key, |writer| writer.value(value, 0)))
 }
 
 fn additions(sink: &mut impl Sink, additions: &Additions<'_>) -> Written {

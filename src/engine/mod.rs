@@ -48,7 +48,8 @@ pub enum Form {
 #[non_exhaustive]
 pub enum EncodeError {
     /// The positional form has no place for this field, or none that can be told apart: an envelope; `locality`,
-    /// `ownership`, `source_kind`; a `cache_salt` or `session_id` beside a `lora_name`, or on a removed event; a sliding
+    /// `ownership`, `source_kind`; a field that the decoder does not know; a cleared event's `medium` that is not one of the
+    /// usual names, since another producer has `source_kind` in its place; a `cache_salt` or `session_id` beside a `lora_name`, or on a removed event; a sliding
     /// window without a `group_idx`, since the first number of the tail is always read as that. Use [`Form::Map`].
     NotPositional(&'static str),
     /// A hash of zero bytes.

@@ -44,13 +44,21 @@ pub(super) fn write(writer: &mut Writer, event: &Event<'_>) -> Written {
     if event.envelope().is_some() {
         return Err(EncodeError::NotPositional("event_type"));
     }
+    if !event.other().is_empty() {
+        return Err(EncodeError::NotPositional("a field that has no place"));
+    }
     match event {
         Event::Stored(stored) => write_stored(writer, stored),
         Event::Removed(removed) => write_removed(writer, removed),
         Event::Cleared(cleared) => {
             refuse(&cleared.additions, true)?;
-            writer.array(1)?;
-            writer.text(event.kind().tag())
+            // Another text there would be read as the other thing that producers put there.
+            if cleared.medium.is_some_and(|medium| !medium.is_usual()) {
+                return Err(EncodeError::NotPositional("medium"));
+            }
+            writer.array(1 + usize::from(cleared.medium.is_some()))?;
+            writer.text(event.kind().tag())?;
+            cleared.medium.map_or(Ok(()), |medium| writer.text(medium.as_str()))
         }
         Event::Ignored => {
             writer.array(1)?;
@@ -113,7 +121,10 @@ fn write_stored(writer: &mut Writer, stored: &Stored<'_>) -> Written {
     places.text(Some("BlockStored"))?;
     places.place(Some(stored.block_hashes), Writer::hashes)?;
     places.place(stored.parent_block_hash, Writer::hash)?;
-    places.place(stored.token_ids, Writer::tokens)?;
+    match stored.mixed_token_ids {
+        Some(mixed) => places.place(Some(mixed), Writer::mixed_tokens)?,
+        None => places.place(stored.token_ids, Writer::tokens)?,
+    }
     places.number(stored.block_size)?;
     places.number(stored.lora_id)?;
     places.text(stored.medium.map(|medium| medium.as_str()))?;

@@ -3,7 +3,9 @@
 use rmp::encode::{self, ByteBuf};
 
 use super::EncodeError;
-use crate::decode::{BlockHash, Element, List, ListRepr, MmInfo, MmObject, Timestamp, TokenIds, TokenRepr, Value};
+use crate::decode::{
+    BlockHash, Element, List, ListRepr, MixedTokenIds, MmInfo, MmObject, Timestamp, Token, TokenIds, TokenRepr, Value,
+};
 
 pub(super) type Written = Result<(), EncodeError>;
 
@@ -143,6 +145,16 @@ impl Writer {
         Ok(())
     }
 
+    pub(super) fn mixed_tokens(&mut self, tokens: MixedTokenIds<'_>) -> Written {
+        self.list(tokens, |writer, token| match token {
+            Token::Id(id) => {
+                writer.uint(id.into());
+                Ok(())
+            }
+            Token::Text(text) => writer.text(text),
+        })
+    }
+
     pub(super) fn extra_keys<'a>(&mut self, keys: List<'a, Option<List<'a, Value<'a>>>>) -> Written {
         self.list(keys, |writer, block| match block {
             Some(values) => writer.list(values, |writer, value| writer.value(value, 0)),
@@ -153,7 +165,7 @@ impl Writer {
         })
     }
 
-    fn value(&mut self, value: Value<'_>, depth: usize) -> Written {
+    pub(super) fn value(&mut self, value: Value<'_>, depth: usize) -> Written {
         if depth > crate::decode::MAX_DEPTH {
             return Err(EncodeError::TooDeep);
         }

@@ -124,8 +124,9 @@ impl<W: Write> Show for Text<W> {
         let (colour, medium, what) = match event {
             Event::Stored(stored) => {
                 let mut what = subject(stored.envelope.as_ref(), &stored.block_hashes);
-                if let Some(tokens) = &stored.token_ids {
-                    let _ = write!(what, ", {} tokens", tokens.len());
+                let tokens = stored.token_ids.map(|tokens| tokens.len());
+                if let Some(tokens) = tokens.or(stored.mixed_token_ids.map(|tokens| tokens.len())) {
+                    let _ = write!(what, ", {tokens} tokens");
                 }
                 mark(&mut what, stored.group_idx, (stored.lora_id, stored.lora_name), &stored.additions);
                 (Colour::Green, name(stored.medium), what)
@@ -157,8 +158,10 @@ impl<W: Write> Show for Text<W> {
         if before >= BAD_SHOWN {
             return Ok(());
         }
-        let row = Row { sequence, batch, event: "bad", medium: "", what: error.to_string() };
-        self.row(Colour::Red, source, row)
+        // Another engine's kind of event is no damage.
+        let (colour, event) =
+            if error.foreign_kind().is_some() { (Colour::Grey, "unknown") } else { (Colour::Red, "bad") };
+        self.row(colour, source, Row { sequence, batch, event, medium: "", what: error.to_string() })
     }
 
     fn bad_end(&mut self, source: &Source, count: u64) -> io::Result<()> {
