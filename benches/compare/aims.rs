@@ -4,7 +4,7 @@ use super::alloc::{self, Allocations};
 use super::ceiling;
 use super::latency::{Cell, PRODUCERS, count, time};
 use super::memory::{self, Peak};
-use super::run::{Length, Who, median};
+use super::run::{Length, Only, Who, median};
 use super::stalled::{self, SlowCall, Stalled};
 use crate::support::{CAPACITY, POLL};
 use kv_events::WaitStrategy;
@@ -139,7 +139,7 @@ pub fn shares(reps: usize, length: Length, aims: &mut Vec<Aim>) -> (Vec<f64>, Ve
 fn stalled(reps: usize, length: Length, aims: &mut Vec<Aim>) -> Vec<(String, usize, Vec<Stalled>)> {
     let mut all = Vec::new();
     for producers in PRODUCERS {
-        let runs = stalled::interleaved(producers, None, reps, length);
+        let runs = stalled::interleaved(producers, &Only::default(), reps, length);
         let mean = |of: Who| runs.iter().find(|(who, _)| *who == of).map_or(f64::NAN, |(_, runs)| stalled::mean(runs));
         let (peer, frugal) = (mean(Who::Peer), mean(Who::FrugalPeer));
         for who in [Who::ours(), Who::burst_1()] {

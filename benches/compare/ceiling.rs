@@ -63,7 +63,7 @@ fn payload() -> Vec<u8> {
 pub fn lossless_share(who: Who, producers: usize, ceiling: f64, length: Length) -> f64 {
     for percent in (30..=100).rev().step_by(5) {
         let rate = ceiling * f64::from(percent) / 100.0;
-        let sample = run::run(who, Load { producers, rate: Some(rate), timed: false, key: KEY }, length, 1);
+        let sample = run::run(who, Load { timed: false, ..Load::new(producers, Some(rate)) }, length, 1);
         if sample.lost == 0 && sample.evicted == 0 && sample.delivered_per_s >= rate * 0.98 {
             return sample.delivered_per_s / ceiling;
         }

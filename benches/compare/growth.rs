@@ -3,68 +3,86 @@
 use super::clock::now;
 use super::latency::{count, time};
 use super::load::Load;
-use super::run::{self, Length, Sample, Who, median};
+use super::run::{self, Length, Only, Sample, Who, median};
 use super::stalled::fill;
 use crate::support::peer::{Peer, Settings};
 use crate::support::sinks::Gate;
 use crate::support::{CAPACITY, KEY, Publish, config, keys, object};
 use kv_events::Publisher;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-/// One point: ours and the peer's, medians.
-#[derive(Clone, Debug, Serialize)]
+/// One point: ours and the peer's, medians; nothing for who was not asked for.
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Point {
     pub x: usize,
     /// A call's p50, ns.
-    pub p50: [f64; 2],
+    pub p50: [Option<f64>; 2],
+    /// Its p99.99, ns; nothing where too few calls are made.
+    pub p9999: [Option<f64>; 2],
     /// Processor time of a call, ns.
-    pub cpu: [f64; 2],
+    pub cpu: [Option<f64>; 2],
     /// Events per second at each subscriber; nothing where nothing is delivered.
     pub delivered: [Option<f64>; 2],
 }
 
 /// One way to grow.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Sweep {
-    pub what: &'static str,
+    pub what: String,
     pub points: Vec<Point>,
 }
 
 const WHO: [Who; 2] =
     [Who::Ours { burst: 16, wait: kv_events::WaitStrategy::Nap(std::time::Duration::from_micros(50)) }, Who::Peer];
 
-pub fn sweeps(reps: usize, length: Length) -> Vec<Sweep> {
-    let flat = Load { producers: 1, rate: None, timed: true, key: KEY };
-    let sweep = |what, xs: &[usize], load: fn(Load, usize) -> (Load, usize)| {
+const PRODUCERS: &str = "producers";
+const KEY_BYTES: &str = "key bytes";
+const SUBSCRIBERS: &str = "subscribers";
+const DEPTHS: &str = "calls queued, sender stalled";
+
+/// The ways to grow that begin with one of `wanted`; all if there is none.
+pub fn sweeps(wanted: &[String], only: &Only, reps: usize, length: Length) -> Vec<Sweep> {
+    let flat = Load::new(1, None);
+    let sweep = |what: &str, xs: &[usize], load: fn(Load, usize) -> (Load, usize)| {
         let points = xs.iter().map(|&x| {
             let (load, subscribers) = load(flat, x);
-            point(x, load, subscribers, reps, length)
+            point(x, load, subscribers, only, reps, length)
         });
-        Sweep { what, points: points.collect() }
+        Sweep { what: what.to_owned(), points: points.collect() }
     };
-    vec![
-        sweep("producers", &[1, 2, 3, 4, 6, 8], |load, x| (Load { producers: x, ..load }, 1)),
-        sweep("key bytes", &[20, 100, 256, 512, 1024, 2048, 4096], |load, x| (Load { key: x, ..load }, 1)),
-        sweep("subscribers", &[0, 1, 2, 4], |load, x| (load, x)),
-        Sweep { what: "calls queued, sender stalled", points: depths(reps) },
-    ]
+    let wanted = |what: &&str| wanted.is_empty() || wanted.iter().any(|wanted| what.starts_with(wanted.as_str()));
+    let one = |what: &str| match what {
+        PRODUCERS => sweep(what, &[1, 2, 3, 4, 6, 8, 12, 16], |load, x| (Load { producers: x, ..load }, 1)),
+        KEY_BYTES => sweep(what, &[20, 100, 256, 512, 1024, 2048, 4096], |load, x| (Load { key: x, ..load }, 1)),
+        SUBSCRIBERS => sweep(what, &[0, 1, 2, 4], |load, x| (load, x)),
+        _ => Sweep { what: what.to_owned(), points: depths(reps) },
+    };
+    [PRODUCERS, KEY_BYTES, SUBSCRIBERS, DEPTHS].into_iter().filter(wanted).map(one).collect()
 }
 
-fn point(x: usize, load: Load, subscribers: usize, reps: usize, length: Length) -> Point {
+fn point(x: usize, load: Load, subscribers: usize, only: &Only, reps: usize, length: Length) -> Point {
     let mut samples = [Vec::new(), Vec::new()];
     for _ in 0..reps {
         for (who, samples) in WHO.iter().zip(&mut samples) {
-            samples.push(run::run(*who, load, length, subscribers));
+            if !only.of([*who]).is_empty() {
+                samples.push(run::run(*who, load, length, subscribers));
+            }
         }
     }
-    let of = |what: fn(&Sample) -> f64| [0, 1].map(|who: usize| median(samples[who].iter().map(what)));
+    let of = |what: fn(&Sample) -> f64| {
+        let one = |samples: &Vec<Sample>| (!samples.is_empty()).then(|| median(samples.iter().map(what)));
+        samples.each_ref().map(one)
+    };
     let delivered = of(|sample| sample.delivered_per_s);
-    Point {
+    let point = Point {
         x,
         p50: of(|sample| sample.service[0] as f64),
+        p9999: of(|sample| sample.service[4] as f64),
         cpu: of(|sample| sample.cpu),
-        delivered: delivered.map(|all| (subscribers > 0).then(|| all / subscribers as f64)),
-    }
+        delivered: delivered.map(|all| all.filter(|_| subscribers > 0).map(|all| all / subscribers as f64)),
+    };
+    eprintln!("{point:?}");
+    point
 }
 
 /// Calls timed at one depth.
@@ -83,8 +101,8 @@ fn depths(reps: usize) -> Vec<Point> {
             let peer = Peer::start_with(Settings::new(CAPACITY), String::new(), gate.peer_sink());
             costs[1].push(at_depth(&peer, &gate, depth));
         }
-        let costs = costs.map(|costs| median(costs.iter().copied()));
-        Point { x: depth, p50: costs, cpu: costs, delivered: [None; 2] }
+        let costs = costs.map(|costs| Some(median(costs.iter().copied())));
+        Point { x: depth, p50: costs, p9999: [None; 2], cpu: costs, delivered: [None; 2] }
     };
     depths.into_iter().map(measure).collect()
 }
@@ -113,15 +131,15 @@ pub fn table(sweeps: &[Sweep]) -> String {
     let mut table = String::new();
     for sweep in sweeps {
         table += &format!(
-            "| {} | call p50, ours | peer | CPU, ours | peer | delivered/s, ours | peer |\n|---|---|---|---|---|---|---|\n",
+            "| {} | call p50, ours | peer | p99.99, ours | peer | CPU, ours | peer | delivered/s, ours | peer |\n|---|---|---|---|---|---|---|---|---|\n",
             sweep.what
         );
+        let cell = |value: Option<f64>, text: fn(f64) -> String| value.map_or("-".into(), text);
         for point in &sweep.points {
-            let [ours, peer] = point.p50.map(time);
-            let [cpu, peer_cpu] = point.cpu.map(time);
-            let [delivered, peer_delivered] = point.delivered.map(|all| all.map_or("-".into(), count));
-            table +=
-                &format!("| {} | {ours} | {peer} | {cpu} | {peer_cpu} | {delivered} | {peer_delivered} |\n", point.x);
+            let times = [point.p50, point.p9999, point.cpu].concat();
+            let times = times.into_iter().map(|ns| cell(ns, time));
+            let all: Vec<String> = times.chain(point.delivered.map(|all| cell(all, count))).collect();
+            table += &format!("| {} | {} |\n", point.x, all.join(" | "));
         }
         table += "\n";
     }

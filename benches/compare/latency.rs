@@ -1,18 +1,20 @@
 //! Every pace and number of producers, ours and the peer's in turn: what a call costs, and when its event arrives.
 
 use super::load::Load;
-use super::run::{self, Length, Sample, Who, median};
-use crate::support::{KEY, POLL};
+use super::run::{self, Length, Only, Sample, Who, median};
+use crate::support::POLL;
 use kv_events::WaitStrategy;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Events per second, all producers together; `None` is flat out.
-const RATES: [Option<f64>; 4] = [Some(1e3), Some(1e4), Some(1e5), None];
+pub const RATES: [Option<f64>; 4] = [Some(1e3), Some(1e4), Some(1e5), None];
 pub const PRODUCERS: [usize; 3] = [1, 2, 4];
 
 /// One contender under one load.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Cell {
+    /// What else there is to say of the load.
+    pub case: String,
     pub who: String,
     pub producers: usize,
     pub rate: Option<f64>,
@@ -21,27 +23,16 @@ pub struct Cell {
     pub samples: Vec<Sample>,
 }
 
-pub fn grid(reps: usize, length: Length) -> Vec<Cell> {
+/// Every pace with every number of producers.
+pub fn grid(rates: &[Option<f64>], producers: &[usize], only: &Only, reps: usize, length: Length) -> Vec<Cell> {
     let mut cells = Vec::new();
-    for rate in RATES {
-        for producers in PRODUCERS {
-            let load = Load { producers, rate, timed: true, key: KEY };
-            cells.extend(interleaved(&contenders(load), load, reps, length));
+    for &rate in rates {
+        for &producers in producers {
+            let load = Load::new(producers, rate);
+            cells.extend(interleaved(&only.of(contenders(load)), load, reps, length));
         }
     }
     cells
-}
-
-/// The part of the grid without a pace, of all or of one of the contenders.
-pub fn flat_out(producers: &[usize], only: Option<&str>, reps: usize, length: Length) -> Vec<Cell> {
-    let loads = producers.iter().map(|&producers| Load { producers, rate: None, timed: true, key: KEY });
-    let wanted = |who: &Who| only.is_none_or(|only| who.name() == only);
-    loads
-        .flat_map(|load| {
-            let who: Vec<Who> = contenders(load).into_iter().filter(wanted).collect();
-            interleaved(&who, load, reps, length)
-        })
-        .collect()
 }
 
 fn contenders(load: Load) -> Vec<Who> {
@@ -54,15 +45,20 @@ fn contenders(load: Load) -> Vec<Who> {
     }
 }
 
+fn interleaved(who: &[Who], load: Load, reps: usize, length: Length) -> Vec<Cell> {
+    in_turn("", who, load, reps, |who| run::run(who, load, length, 1))
+}
+
 /// Runs all of `who` in turn, `reps` times over, so that what else the machine does meets them alike.
-pub fn interleaved(who: &[Who], load: Load, reps: usize, length: Length) -> Vec<Cell> {
+pub fn in_turn(case: &str, who: &[Who], load: Load, reps: usize, run: impl Fn(Who) -> Sample) -> Vec<Cell> {
     let mut samples = vec![Vec::new(); who.len()];
     for _ in 0..reps {
         for (who, samples) in who.iter().zip(&mut samples) {
-            samples.push(run::run(*who, load, length, 1));
+            samples.push(run(*who));
         }
     }
     let cells = who.iter().zip(samples).map(|(who, samples)| Cell {
+        case: case.to_owned(),
         who: who.name(),
         producers: load.producers,
         rate: load.rate,
@@ -89,14 +85,19 @@ pub fn median_of(samples: &[Sample]) -> Sample {
         delivered_per_s: one(|sample| sample.delivered_per_s),
         events_per_message: one(|sample| sample.events_per_message),
         receive: many(|sample| &sample.receive),
+        made: one(|sample| sample.made as f64) as u64,
         evicted: one(|sample| sample.evicted as f64) as u64,
+        // The most there were in any run: none is what was promised.
+        waits: samples.iter().filter_map(|sample| sample.waits).max(),
         lost: one(|sample| sample.lost as f64) as u64,
     }
 }
 
+/// `evicted` is the share of calls whose place had to be made at the cost of the oldest; `waits` are voluntary context
+/// switches inside calls, in the run that had most of them.
 pub fn table(cells: &[Cell]) -> String {
-    let head = "| events/s | producers | | call p50 | p99 | p99.9 | max | from due p50 | p99.9 | mean | CPU | delivered/s | to receive p50 | p99 | p99.9 |\n\
-                |---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|";
+    let head = "| events/s | producers | | evicted | call p50 | p99 | p99.9 | p99.99 | max | from due p50 | p99.9 | mean | CPU | waits | delivered/s | to receive p50 | p99 | p99.9 |\n\
+                |---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|";
     format!("{head}\n{}\n", rows(cells).join("\n"))
 }
 
@@ -104,26 +105,38 @@ fn rows(cells: &[Cell]) -> Vec<String> {
     let row = |cell: &Cell| {
         let Sample { service, response, receive, mean, cpu, delivered_per_s, .. } = &cell.median;
         let at = |of: &Vec<u64>, at: usize| of.get(at).map_or_else(|| "-".into(), |ns| time(*ns as f64));
-        format!(
-            "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
-            cell.rate.map_or("flat out".into(), |rate| format!("{rate}")),
-            cell.producers,
-            cell.who,
+        let pace = cell.rate.map_or("flat out".into(), |rate| format!("{rate}"));
+        let row = [
+            if cell.case.is_empty() { pace } else { format!("{pace}, {}", cell.case) },
+            cell.producers.to_string(),
+            cell.who.clone(),
+            share(cell.median.evicted, cell.median.made),
             at(service, 0),
             at(service, 2),
             at(service, 3),
+            at(service, 4),
             at(service, 6),
             at(response, 0),
             at(response, 3),
             time(*mean),
             time(*cpu),
+            cell.median.waits.map_or("-".into(), |waits| waits.to_string()),
             count(*delivered_per_s),
             at(receive, 0),
             at(receive, 2),
             at(receive, 3),
-        )
+        ];
+        format!("| {} |", row.join(" | "))
     };
     cells.iter().map(row).collect()
+}
+
+/// None is 0; anything else is shown, however little.
+fn share(part: u64, all: u64) -> String {
+    match part {
+        0 => "0".into(),
+        part => format!("{:.3} %", part as f64 * 100.0 / all.max(1) as f64),
+    }
 }
 
 /// Nanoseconds as people write them.

@@ -4,9 +4,12 @@
 //! `start + k / rate`, whatever became of call k - 1. `response` is measured from when a call was *due*, so a call that
 //! was held up by the one before is charged for its wait (and, alike for everyone measured, for the timer's oversleeping);
 //! `service` is the call alone. Flat out there is no schedule, and `service` is all there is.
+//!
+//! **Waits.** A voluntary context switch is a wait. Flat out a producer makes none of its own, so all that its thread made
+//! were made inside calls. A paced one sleeps between calls; if it is *watched*, they are read around every call.
 
-use super::clock::{now, sleep_until, thread_cpu};
-use crate::support::{GROUP, Publish, keys, object};
+use super::clock::{now, sleep_until, switches, thread_cpu};
+use crate::support::{GROUP, KEY, Publish, keys, object};
 use hdrhistogram::Histogram;
 use kv_events::Object;
 use nix::sys::prctl;
@@ -25,6 +28,15 @@ pub struct Load {
     pub timed: bool,
     /// Bytes of an object key.
     pub key: usize,
+    /// Whether a paced producer looks for waits around every call.
+    pub watched: bool,
+}
+
+impl Load {
+    /// Timed calls with keys of the usual length.
+    pub fn new(producers: usize, rate: Option<f64>) -> Load {
+        Load { producers, rate, timed: true, key: KEY, watched: false }
+    }
 }
 
 /// When what counts is counted, on the monotonic clock.
@@ -46,20 +58,23 @@ pub struct Calls {
     pub cpu: u64,
     /// Time they spent in the window, ns, summed.
     pub wall: u64,
+    /// Voluntary context switches inside calls in the window; `None` if nobody looked.
+    pub waits: Option<u64>,
 }
 
 impl Calls {
-    fn new() -> Self {
-        Calls { service: histogram(), response: histogram(), count: 0, made: 0, cpu: 0, wall: 0 }
+    pub fn new() -> Self {
+        Calls { service: histogram(), response: histogram(), count: 0, made: 0, cpu: 0, wall: 0, waits: None }
     }
 
-    fn merge(mut self, other: Calls) -> Calls {
+    pub fn merge(mut self, other: Calls) -> Calls {
         self.service.add(other.service).expect("equal bounds");
         self.response.add(other.response).expect("equal bounds");
         self.count += other.count;
         self.made += other.made;
         self.cpu += other.cpu;
         self.wall += other.wall;
+        self.waits = [self.waits, other.waits].into_iter().flatten().reduce(|one, other| one + other);
         self
     }
 }
@@ -70,7 +85,23 @@ pub fn histogram() -> Histogram<u64> {
 
 /// Loads `publisher` from now on until the window ends.
 pub fn run<P: Publish>(publisher: &P, load: Load, window: Window) -> Calls {
-    let ready = Barrier::new(load.producers);
+    on_all(load, |producer| {
+        producer.produce(publisher, window.from);
+        producer.calls = Calls { made: producer.calls.made, ..Calls::new() };
+        producer.count(publisher, window.until);
+    })
+}
+
+/// Has each producer make so many calls.
+pub fn run_calls<P: Publish>(publisher: &P, load: Load, each: u64) -> Calls {
+    on_all(load, |producer| {
+        producer.left = each;
+        producer.count(publisher, u64::MAX);
+    })
+}
+
+fn on_all(load: Load, work: impl Fn(&mut Producer) + Sync) -> Calls {
+    let (ready, work) = (Barrier::new(load.producers), &work);
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..load.producers)
             .map(|id| {
@@ -81,12 +112,7 @@ pub fn run<P: Publish>(publisher: &P, load: Load, window: Window) -> Calls {
                     prctl::set_timerslack(1).expect("timer slack");
                     ready.wait();
                     producer.start = now();
-                    producer.produce(publisher, window.from);
-                    producer.calls = Calls { made: producer.calls.made, ..Calls::new() };
-                    let (wall, cpu) = (now(), thread_cpu());
-                    producer.produce(publisher, window.until);
-                    producer.calls.cpu = thread_cpu() - cpu;
-                    producer.calls.wall = now() - wall;
+                    work(&mut producer);
                     producer.calls
                 })
             })
@@ -102,6 +128,8 @@ struct Producer {
     /// A group that tells when its call was made.
     stamped: Vec<u8>,
     start: u64,
+    /// Timed calls that may still be made.
+    left: u64,
     calls: Calls,
 }
 
@@ -109,7 +137,18 @@ impl Producer {
     fn new(load: Load, id: usize) -> Self {
         let mut stamped = GROUP.as_bytes().to_vec();
         stamped[..STAMP.len()].copy_from_slice(STAMP);
-        Producer { load, id, keys: keys(load.key), stamped, start: 0, calls: Calls::new() }
+        Producer { load, id, keys: keys(load.key), stamped, start: 0, left: u64::MAX, calls: Calls::new() }
+    }
+
+    /// Produces, and counts what it took.
+    fn count<P: Publish>(&mut self, publisher: &P, until: u64) {
+        let (wall, cpu, (waits, _)) = (now(), thread_cpu(), switches());
+        self.produce(publisher, until);
+        self.calls.cpu = thread_cpu() - cpu;
+        self.calls.wall = now() - wall;
+        if self.load.rate.is_none() {
+            self.calls.waits = Some(switches().0 - waits);
+        }
     }
 
     fn produce<P: Publish>(&mut self, publisher: &P, until: u64) {
@@ -122,9 +161,10 @@ impl Producer {
     fn produce_timed<P: Publish>(&mut self, publisher: &P, until: u64, paced: bool) {
         loop {
             let due = if paced { self.due(self.calls.made) } else { 0 };
-            if due >= until {
+            if due >= until || self.left == 0 {
                 return;
             }
+            self.left -= 1;
             if paced {
                 sleep_until(due);
             }
@@ -134,11 +174,16 @@ impl Producer {
             if start >= until {
                 return;
             }
+            let watched = paced && self.load.watched;
+            let before = if watched { switches().0 } else { 0 };
             let object = if stamp { self.stamped(start) } else { self.plain() };
             let start = if stamp { now() } else { start };
             publisher.stored(&object);
             let end = now();
             self.calls.service.saturating_record(end - start);
+            if watched {
+                *self.calls.waits.get_or_insert(0) += switches().0 - before;
+            }
             if paced {
                 self.calls.response.saturating_record(end.saturating_sub(due));
             }

@@ -1,8 +1,11 @@
 //! The crate against the usual design, on this machine, in one run.
 //!
 //! ```text
-//! cargo bench --features __internals --bench compare                  # all of it, about a quarter of an hour
+//! cargo bench --features __internals --bench compare                  # all of it, about half an hour
 //! cargo bench --features __internals --bench compare -- latency       # calls and deliveries at every pace
+//! cargo bench --features __internals --bench compare -- deep          # into a queue that fills and does not evict
+//! cargo bench --features __internals --bench compare -- tails         # the slowest calls on a full queue
+//! cargo bench --features __internals --bench compare -- bursts        # what evicting several calls at once is worth
 //! cargo bench --features __internals --bench compare -- --quick aims  # is it alive? The figures mean nothing
 //! ```
 //!
@@ -14,6 +17,7 @@ mod aims;
 mod alloc;
 mod ceiling;
 mod clock;
+mod deep;
 mod growth;
 mod latency;
 mod load;
@@ -25,10 +29,13 @@ mod stalled;
 mod subscriber;
 #[path = "../support/mod.rs"]
 mod support;
+mod tails;
 
 use clap::{Parser, Subcommand};
+use growth::Sweep;
+use latency::Cell;
 use run::Length;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -47,6 +54,9 @@ struct Args {
     /// Once, and short: to see that it works.
     #[arg(long)]
     quick: bool,
+    /// Only who has this name, say `ours`; can be said several times.
+    #[arg(long, global = true)]
+    only: Vec<String>,
     /// Where the JSON and the plots go.
     #[arg(long, default_value = "target/compare")]
     out: PathBuf,
@@ -62,22 +72,43 @@ enum What {
     /// Everything: the default.
     All,
     /// Calls and deliveries at every pace.
-    Latency,
-    /// Calls and deliveries flat out, with so many producers: for a look while tuning.
+    Latency {
+        /// Events per second of all producers together; 0 is flat out.
+        #[arg(long, value_delimiter = ',')]
+        rates: Vec<f64>,
+        #[arg(long, value_delimiter = ',', default_values_t = latency::PRODUCERS)]
+        producers: Vec<usize>,
+    },
+    /// Calls and deliveries flat out, with so many producers.
     Flat {
         #[arg(default_values_t = latency::PRODUCERS)]
         producers: Vec<usize>,
-        /// Only who has this name, say `ours`: for a profile.
+    },
+    /// Flat out into a queue that fills and does not evict, with so many producers.
+    Deep {
+        #[arg(default_values_t = deep::PRODUCERS)]
+        producers: Vec<usize>,
+        /// Calls that the queue has room for.
+        #[arg(long, default_value_t = deep::CAPACITY)]
+        capacity: usize,
+    },
+    /// The slowest calls on a full queue, with so many producers.
+    Tails {
+        #[arg(default_values_t = deep::PRODUCERS)]
+        producers: Vec<usize>,
+        /// Events per second of all producers together; flat out without it.
         #[arg(long)]
-        only: Option<String>,
+        rate: Option<f64>,
+    },
+    /// What evicting several calls at once is worth, with so many producers.
+    Bursts {
+        #[arg(default_values_t = [1, 4])]
+        producers: Vec<usize>,
     },
     /// Calls on a full queue while the sender stands still, with so many producers: for a look while tuning.
     Full {
         #[arg(default_values_t = latency::PRODUCERS)]
         producers: Vec<usize>,
-        /// Only who has this name.
-        #[arg(long)]
-        only: Option<String>,
     },
     /// What can be sent without a loss, as a share of what a bare socket can.
     Lossless,
@@ -86,7 +117,18 @@ enum What {
     /// Only the aims that need no latency cells: ceiling, full queue, allocations, memory.
     Extra,
     /// How cost grows.
-    Growth,
+    Growth {
+        /// By what, say `producers`; all ways without it.
+        by: Vec<String>,
+    },
+    /// Draws the plots of results that are there already.
+    Draw {
+        /// Files that were written as `compare.json`.
+        results: Vec<PathBuf>,
+        /// Another commit's, whose growth is to be seen beside.
+        #[arg(long)]
+        beside: Option<PathBuf>,
+    },
     /// Calls on a full queue by `peer`, or by ours with this burst, for an instruction count: `valgrind --tool=callgrind BINARY calls 16 100000`.
     Calls { who: String, calls: u64 },
     #[command(hide = true)]
@@ -102,27 +144,59 @@ fn main() {
         What::Subscribe { endpoint, mode } => return subscriber::main(endpoint, mode),
         What::Calls { who, calls } => return stalled::calls(run::Who::named(who), *calls),
         What::Memory { who, case } => return memory::main(who, case),
+        What::Draw { results, beside } => return draw_results(&args.out, results, beside.as_deref()),
         _ => {}
     }
     // `cargo test --benches` runs it without `--bench`: to see that it works.
     let (reps, seconds) = if args.quick || !args.bench { (1, 0.1) } else { (args.reps, args.seconds) };
     let length = Length { warm_up: Duration::from_secs_f64(seconds * 0.3), window: Duration::from_secs_f64(seconds) };
     std::fs::create_dir_all(&args.out).expect("a directory to write to");
-    measure(&what, reps, length, &args.out);
+    measure(&what, &run::Only(args.only), reps, length, &args.out);
 }
 
-fn measure(what: &What, reps: usize, length: Length, out: &Path) {
+fn measure(what: &What, only: &run::Only, reps: usize, length: Length, out: &Path) {
     let machine = machine::Machine::this();
     let mut report = machine.text();
     let mut results = json!({ "machine": machine, "reps": reps, "seconds": length.window.as_secs_f64() });
     let mut aims = Vec::new();
-    if let What::Flat { producers, only } = what {
-        let cells = latency::flat_out(producers, only.as_deref(), reps, length);
-        report += &format!("\n{}", latency::table(&cells));
+    let mut show = |name: &str, cells: &[Cell]| {
+        report += &format!("\n{}", latency::table(cells));
+        results[name] = json!(cells);
+    };
+    let (all, no_aims) = (*what == What::All, matches!(what, What::Flat { .. } | What::Latency { .. }));
+    let grid = match what {
+        What::All | What::Aims => Some((latency::RATES.to_vec(), &latency::PRODUCERS[..])),
+        What::Flat { producers } => Some((vec![None], &producers[..])),
+        What::Latency { rates, producers } if rates.is_empty() => Some((latency::RATES.to_vec(), &producers[..])),
+        What::Latency { rates, producers } => {
+            Some((rates.iter().map(|rate| Some(*rate).filter(|rate| *rate > 0.0)).collect(), &producers[..]))
+        }
+        _ => None,
+    };
+    if let Some((rates, producers)) = grid {
+        let cells = latency::grid(&rates, producers, only, reps, length);
+        show("latency", &cells);
+        if !no_aims {
+            aims.extend(aims::of_cells(&cells));
+            draw_latency(out, &cells);
+        }
     }
-    if let What::Full { producers, only } = what {
+    if let What::Deep { producers, capacity } = what {
+        show("deep", &deep::cells(producers, *capacity, only, reps, length));
+    } else if all {
+        show("deep", &deep::cells(&deep::PRODUCERS, deep::CAPACITY, only, reps, length));
+    }
+    if let What::Tails { producers, rate } = what {
+        show("tails", &tails::full(producers, *rate, only, reps, length));
+    } else if all {
+        show("tails", &tails::full(&deep::PRODUCERS, None, only, reps, length));
+    }
+    if let What::Bursts { producers } = what {
+        show("bursts", &tails::bursts(producers, reps, length));
+    }
+    if let What::Full { producers } = what {
         for &producers in producers {
-            for (who, runs) in stalled::interleaved(producers, only.as_deref(), reps, length) {
+            for (who, runs) in stalled::interleaved(producers, only, reps, length) {
                 let mean = latency::time(stalled::mean(&runs));
                 report +=
                     &format!("full queue, sender stalled, {producers} producers, {}: {mean} a call\n", who.name());
@@ -132,24 +206,16 @@ fn measure(what: &What, reps: usize, length: Length, out: &Path) {
     if *what == What::Lossless {
         aims::shares(reps, length, &mut aims);
     }
-    if matches!(what, What::All | What::Aims | What::Latency) {
-        let cells = latency::grid(reps, length);
-        report += &format!("\n{}", latency::table(&cells));
-        aims.extend(aims::of_cells(&cells));
-        let draw = |name: &str, title, of| plot::percentiles(&out.join(name), title, &cells, of).expect("a plot");
-        draw("publish-latency.svg", "A publish call, flat out", |sample| &sample.service);
-        draw("receive-latency.svg", "From the call to the subscriber, flat out", |sample| &sample.receive);
-        results["latency"] = json!(cells);
-    }
     if matches!(what, What::All | What::Aims | What::Extra) {
         let (extra, more) = aims::extra(reps, length);
         aims.extend(more);
         results["extra"] = json!(extra);
     }
-    if matches!(what, What::All | What::Growth) {
-        let sweeps = growth::sweeps(reps.min(3), length);
+    let by = if let What::Growth { by } = what { Some(&by[..]) } else { all.then_some(&[][..]) };
+    if let Some(by) = by {
+        let sweeps = growth::sweeps(by, only, reps.min(3), length);
         report += &format!("\n{}", growth::table(&sweeps));
-        plot::growth(&out.join("growth.svg"), &sweeps).expect("a plot");
+        plot::growth(&out.join("growth.svg"), &sweeps, &plot::Beside::nothing()).expect("a plot");
         results["growth"] = json!(sweeps);
     }
     if !aims.is_empty() {
@@ -160,4 +226,35 @@ fn measure(what: &What, reps: usize, length: Length, out: &Path) {
     std::fs::write(out.join("compare.json"), text).expect("a file to write to");
     std::fs::write(out.join("compare.md"), &report).expect("a file to write to");
     println!("{report}");
+}
+
+fn draw_latency(out: &Path, cells: &[Cell]) {
+    let draw = |name: &str, title, of| plot::percentiles(&out.join(name), title, cells, of).expect("a plot");
+    draw("publish-latency.svg", "A publish call, flat out", |sample| &sample.service);
+    draw("receive-latency.svg", "From the call to the subscriber, flat out", |sample| &sample.receive);
+}
+
+fn draw_results(out: &Path, results: &[PathBuf], beside: Option<&Path>) {
+    std::fs::create_dir_all(out).expect("a directory to write to");
+    let read = |path: &Path| -> Value {
+        serde_json::from_str(&std::fs::read_to_string(path).expect("results")).expect("results as JSON")
+    };
+    let sweeps = |results: &Value| -> Vec<Sweep> {
+        results.get("growth").map_or_else(Vec::new, |all| serde_json::from_value(all.clone()).expect("growth"))
+    };
+    let results: Vec<Value> = results.iter().map(|path| read(path)).collect();
+    let latency = results.iter().filter_map(|results| results.get("latency"));
+    let cells: Vec<Cell> =
+        latency.flat_map(|cells| serde_json::from_value::<Vec<Cell>>(cells.clone()).expect("latency")).collect();
+    if !cells.is_empty() {
+        draw_latency(out, &cells);
+    }
+    let beside = beside.map(read).map_or_else(plot::Beside::nothing, |results| plot::Beside {
+        name: format!("ours at {}", results["machine"]["commit"].as_str().unwrap_or("another commit")),
+        sweeps: sweeps(&results),
+    });
+    let grown: Vec<Sweep> = results.iter().flat_map(sweeps).collect();
+    if !grown.is_empty() {
+        plot::growth(&out.join("growth.svg"), &grown, &beside).expect("a plot");
+    }
 }

@@ -1,12 +1,12 @@
 //! One run: a publisher, its subscribers in other processes, a load; and what came of it.
 
 use super::clock::{now, process_cpu};
-use super::load::{self, Load, Window};
+use super::load::{self, Calls, Load, Window};
 use super::subscriber::{QUANTILES, Received, Subscriber};
 use crate::support::peer::{Peer, Settings};
 use crate::support::{CAPACITY, Nothing, Publish, config};
 use kv_events::{Publisher, WaitStrategy, recommended_eviction_burst};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 /// Who is measured.
@@ -34,7 +34,11 @@ impl Who {
     }
 
     pub fn burst_1() -> Who {
-        Who::Ours { burst: 1, wait: WaitStrategy::default() }
+        Who::burst(1)
+    }
+
+    pub fn burst(burst: usize) -> Who {
+        Who::Ours { burst, wait: WaitStrategy::default() }
     }
 
     /// Ours by the burst, or `peer`.
@@ -56,9 +60,19 @@ impl Who {
             Who::FrugalPeer => "frugal peer".into(),
             Who::Harness => "harness".into(),
             ours if ours == standard => "ours".into(),
-            Who::Ours { burst: 1, .. } => "ours, burst 1".into(),
+            Who::Ours { burst, wait } if wait == WaitStrategy::default() => format!("ours, burst {burst}"),
             Who::Ours { wait, .. } => format!("ours, {wait}"),
         }
+    }
+}
+
+/// The names of those who are measured; all of them if there is none.
+#[derive(Clone, Debug, Default)]
+pub struct Only(pub Vec<String>);
+
+impl Only {
+    pub fn of(&self, who: impl IntoIterator<Item = Who>) -> Vec<Who> {
+        who.into_iter().filter(|who| self.0.is_empty() || self.0.contains(&who.name())).collect()
     }
 }
 
@@ -74,7 +88,7 @@ pub struct Length {
 }
 
 /// What one run came to. Times in ns.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Sample {
     /// The call alone, at [`QUANTILES`].
     pub service: Vec<u64>,
@@ -92,9 +106,38 @@ pub struct Sample {
     pub events_per_message: f64,
     /// From the call to the subscriber, at [`QUANTILES`].
     pub receive: Vec<u64>,
+    /// Calls ever, those before what counts too.
+    pub made: u64,
+    /// Events evicted, of all those calls.
     pub evicted: u64,
+    /// Voluntary context switches inside calls; `None` if nobody looked.
+    pub waits: Option<u64>,
     /// Events that a subscriber missed, by its sequence or by the number of calls.
     pub lost: u64,
+}
+
+impl Sample {
+    /// What the callers saw; nothing of what became of their events.
+    pub fn of_calls(calls: &Calls) -> Sample {
+        let of = |histogram: &hdrhistogram::Histogram<u64>| {
+            if histogram.is_empty() { Vec::new() } else { QUANTILES.map(|q| histogram.value_at_quantile(q)).into() }
+        };
+        Sample {
+            service: of(&calls.service),
+            response: of(&calls.response),
+            mean: calls.wall as f64 / calls.count as f64,
+            cpu: calls.cpu as f64 / calls.count as f64,
+            process_cpu: 0.0,
+            calls_per_s: 0.0,
+            delivered_per_s: 0.0,
+            events_per_message: 0.0,
+            receive: Vec::new(),
+            made: calls.made,
+            evicted: 0,
+            waits: calls.waits,
+            lost: 0,
+        }
+    }
 }
 
 pub fn run(who: Who, load: Load, length: Length, subscribers: usize) -> Sample {
@@ -122,15 +165,8 @@ fn run_on<P: Publish>(publisher: &P, load: Load, length: Length, subscribers: us
     let seconds = length.window.as_secs_f64();
     let sum = |what: fn(&Received) -> u64| received.iter().map(what).sum::<u64>() as f64;
     let (events, all_events) = (sum(|received| received.events), sum(|received| received.all_events));
-    let of = |histogram: &hdrhistogram::Histogram<u64>| {
-        if histogram.is_empty() { Vec::new() } else { QUANTILES.map(|q| histogram.value_at_quantile(q)).into() }
-    };
     let fewest = received.iter().map(|received| received.all_events).min().unwrap_or(0);
     Sample {
-        service: of(&calls.service),
-        response: of(&calls.response),
-        mean: calls.wall as f64 / calls.count as f64,
-        cpu: calls.cpu as f64 / calls.count as f64,
         process_cpu: cpu as f64 / all_events.max(1.0),
         calls_per_s: calls.count as f64 / seconds,
         delivered_per_s: events / seconds,
@@ -138,6 +174,7 @@ fn run_on<P: Publish>(publisher: &P, load: Load, length: Length, subscribers: us
         receive: received.first().map(|received| received.latency.clone()).unwrap_or_default(),
         evicted,
         lost: calls.made.saturating_sub(fewest).max(sum(|received| received.missed) as u64),
+        ..Sample::of_calls(&calls)
     }
 }
 

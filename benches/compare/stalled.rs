@@ -7,8 +7,8 @@
 
 use super::clock::{now, switches, thread_cpu};
 use super::load::{self, Load, Window};
-use super::run::{Length, Who, median};
-use crate::support::peer::Peer;
+use super::run::{Length, Only, Who, median};
+use crate::support::peer::{Peer, Settings};
 use crate::support::sinks::Gate;
 use crate::support::{CAPACITY, KEY, Publish, config, keys, object};
 use kv_events::Publisher;
@@ -43,11 +43,10 @@ pub struct Stalled {
 /// What counts as slow.
 const SLOW: u64 = 5_000_000;
 
-/// All contenders, or the one called `only`, in turn, `reps` times over.
-pub fn interleaved(producers: usize, only: Option<&str>, reps: usize, length: Length) -> Vec<(Who, Vec<Stalled>)> {
-    let who = [Who::ours(), Who::burst_1(), Who::Peer, Who::FrugalPeer];
-    let wanted = who.into_iter().filter(|who| only.is_none_or(|only| who.name() == only));
-    let mut runs: Vec<_> = wanted.map(|who| (who, Vec::new())).collect();
+/// All contenders, or those called `only`, in turn, `reps` times over.
+pub fn interleaved(producers: usize, only: &Only, reps: usize, length: Length) -> Vec<(Who, Vec<Stalled>)> {
+    let who = only.of([Who::ours(), Who::burst_1(), Who::Peer, Who::FrugalPeer]);
+    let mut runs: Vec<_> = who.into_iter().map(|who| (who, Vec::new())).collect();
     for _ in 0..reps {
         for (who, runs) in &mut runs {
             runs.push(run(*who, producers, length.window / 2));
@@ -64,8 +63,8 @@ pub fn mean(runs: &[Stalled]) -> f64 {
 fn run(who: Who, producers: usize, length: Duration) -> Stalled {
     let gate = Gate::new(true);
     match who {
-        Who::Ours { .. } => stalled(&ours(who, &gate), &gate, producers, length),
-        _ => stalled(&peer(who, &gate), &gate, producers, length),
+        Who::Ours { .. } => stalled(&ours(who, CAPACITY, &gate), &gate, producers, length),
+        _ => stalled(&peer(who, CAPACITY, &gate), &gate, producers, length),
     }
 }
 
@@ -73,8 +72,8 @@ fn run(who: Who, producers: usize, length: Duration) -> Stalled {
 pub fn calls(who: Who, count: u64) {
     let gate = Gate::new(true);
     match who {
-        Who::Ours { .. } => make_calls(&ours(who, &gate), &gate, count),
-        _ => make_calls(&peer(who, &gate), &gate, count),
+        Who::Ours { .. } => make_calls(&ours(who, CAPACITY, &gate), &gate, count),
+        _ => make_calls(&peer(who, CAPACITY, &gate), &gate, count),
     }
 }
 
@@ -88,15 +87,15 @@ fn make_calls<P: Publish>(publisher: &P, gate: &Gate, count: u64) {
     publisher.finish();
 }
 
-fn ours(who: Who, gate: &Gate) -> Publisher {
+pub fn ours(who: Who, capacity: usize, gate: &Gate) -> Publisher {
     let Who::Ours { burst, wait } = who else { unreachable!("ours") };
     let opened = gate.opened();
-    let config = config(CAPACITY).eviction_burst(burst).wait_strategy(wait);
+    let config = config(capacity).eviction_burst(burst).wait_strategy(wait);
     Publisher::start_with(config, || Ok(opened)).expect("a publisher")
 }
 
-fn peer(who: Who, gate: &Gate) -> Peer {
-    Peer::start_with(who.peer_settings(), String::new(), gate.peer_sink())
+pub fn peer(who: Who, capacity: usize, gate: &Gate) -> Peer {
+    Peer::start_with(Settings { capacity, ..who.peer_settings() }, String::new(), gate.peer_sink())
 }
 
 /// Closes the gate, has the sender stand before it, and puts `depth` calls into the queue; how many that were in all.
@@ -116,7 +115,7 @@ fn stalled<P: Publish>(publisher: &P, gate: &Gate, producers: usize, length: Dur
     fill(publisher, gate, CAPACITY * 2);
     let from = now() + 20_000_000;
     let window = Window { from, until: from + length.as_nanos() as u64 };
-    let calls = load::run(publisher, Load { producers, rate: None, timed: false, key: KEY }, window);
+    let calls = load::run(publisher, Load { timed: false, ..Load::new(producers, None) }, window);
     let (most_cpu, slow) = watch(publisher, producers, length);
     gate.set_open(true);
     publisher.finish();
