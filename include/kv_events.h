@@ -166,6 +166,12 @@ typedef struct kv_events_config_t {
   uint8_t kv_events_emit_legacy_compat;
   // Must be 0.
   uint8_t reserved;
+  // In ms; when the connection of a subscriber that vanished without a word is ended, 3000 to 3600000. Default 45000; 0
+  // leaves it to the system, which may take hours.
+  uint64_t kv_events_keepalive;
+  // Addresses (`10.0.0.7`, `::1`) and networks (`10.0.0.0/8`) that may connect by TCP, with commas between them; empty,
+  // the default, is anyone. Others are counted in `refused_peers`.
+  struct kv_events_text_t kv_events_allow_peers;
 } kv_events_config_t;
 
 // Gets a line of the log: 1 is an error, 2 a warning, 3 information; `len` bytes of UTF-8 at `line`, without a NUL.
@@ -252,6 +258,14 @@ typedef struct kv_events_status_t {
   uint8_t stopped;
   // Always 0.
   uint8_t reserved[4];
+  // Connections that were refused since `kv_events_allow_peers` does not name where they came from.
+  uint64_t refused_peers;
+  // How often the endpoint was found to be one that no new subscriber can reach.
+  uint64_t endpoint_faults;
+  // 1 while no new subscriber can connect; `kv_events_endpoint_fault` says why. Those that are connected are served.
+  uint8_t endpoint_fault;
+  // Always 0.
+  uint8_t reserved_2[7];
 } kv_events_status_t;
 
 #ifdef __cplusplus
@@ -342,6 +356,10 @@ kv_events_code_t kv_events_bound_endpoint(const struct kv_events_publisher_t *pu
 // What the sender died of; empty while it is well.
 kv_events_code_t kv_events_unhealthy_reason(const struct kv_events_publisher_t *publisher,
                                             struct kv_events_buffer_t *reason);
+
+// What keeps new subscribers out now (no descriptor is left, the ipc path is gone); empty while nothing does.
+kv_events_code_t kv_events_endpoint_fault(const struct kv_events_publisher_t *publisher,
+                                          struct kv_events_buffer_t *reason);
 
 // Stops: calls are refused from now on, what was accepted is sent, then the socket lingers, all within `deadline_ms`. What
 // could not be sent is counted as abandoned. `report` may be NULL.

@@ -76,6 +76,9 @@ struct KvEventConfig {
   std::optional<uint64_t> kv_events_retain_bytes = std::nullopt;
   std::optional<uint32_t> kv_events_send_hwm = std::nullopt;
   std::optional<std::chrono::milliseconds> kv_events_linger = std::nullopt;
+  std::optional<std::chrono::milliseconds> kv_events_keepalive = std::nullopt;
+  // With commas between them.
+  std::string kv_events_allow_peers = {};
 
   // What is recommended for a loaded master: enabled, with a heartbeat every second, so that a lost tail is noticed, and
   // the eviction burst that makes overload gentlest at the default capacity.
@@ -168,6 +171,8 @@ inline kv_events_config_t Raw(const KvEventConfig& config) noexcept {
   Set(raw.kv_events_max_batch_bytes, config.kv_events_max_batch_bytes);
   Set(raw.kv_events_retain_bytes, config.kv_events_retain_bytes);
   Set(raw.kv_events_send_hwm, config.kv_events_send_hwm);
+  if (config.kv_events_keepalive) raw.kv_events_keepalive = Milliseconds(*config.kv_events_keepalive);
+  raw.kv_events_allow_peers = Text(config.kv_events_allow_peers);
   if (config.kv_events_linger) raw.kv_events_linger = Milliseconds(*config.kv_events_linger);
   return raw;
 }

@@ -27,6 +27,13 @@ pub enum ConfigError {
         /// What it was set to.
         text: String,
     },
+    /// Not one of those that can be allowed to connect.
+    Peer {
+        /// What it was set to.
+        peer: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
     /// With these names even the shortest event is too long. Shorten them or raise `kv_events_max_event_bytes`.
     NamesTooLong {
         /// Bytes of the names, or of that event.
@@ -50,6 +57,7 @@ impl fmt::Display for ConfigError {
                 f,
                 "kv_events_wait_strategy={text:?} is none; write park, nap, nap:50us, poll:50us or spin (at most 100ms)"
             ),
+            ConfigError::Peer { peer, reason } => write!(f, "kv_events_allow_peers: {peer:?} {reason}"),
             ConfigError::NamesTooLong { bytes, max_event_bytes } => write!(
                 f,
                 "backend, model, salt and LoRA names alone make events of {bytes} bytes and more, above \

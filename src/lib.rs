@@ -41,6 +41,7 @@ pub mod metrics;
 #[cfg(any(feature = "zmq", feature = "__internals", feature = "capi"))]
 #[cfg_attr(not(any(feature = "zmq", feature = "__internals")), allow(dead_code))]
 mod names;
+mod network;
 mod publisher;
 mod say;
 mod status;

@@ -47,6 +47,11 @@ const FIGURES: &[Figure] = &[
     gauge("kv_events_send_hwm", "Messages a subscriber may be behind; 0 is no limit", |s| s.send_hwm),
     gauge("kv_events_pool_idle", "Buffers idle in the pool", |s| s.pool_idle),
     counter("kv_events_pool_misses", "Buffers that calls had to make", |s| s.pool_misses),
+    counter("kv_events_refused_peers", "Connections that kv_events_allow_peers kept out", |s| s.refused_peers),
+    counter("kv_events_endpoint_faults", "Times that no new subscriber could connect", |s| s.endpoint_faults),
+    gauge("kv_events_endpoint_fault", "Whether no new subscriber can connect now", |s| {
+        s.endpoint_fault.is_some().into()
+    }),
     counter("kv_events_pool_freed", "Buffers freed as too large or too many", |s| s.pool_freed),
 ];
 

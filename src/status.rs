@@ -57,6 +57,13 @@ pub struct Status {
     pub pool_misses: u64,
     /// Buffers freed because they, or the pool, had grown over the limit.
     pub pool_freed: u64,
+    /// Connections that were refused since `kv_events_allow_peers` does not name where they came from.
+    pub refused_peers: u64,
+    /// How often the endpoint was found to be one that no new subscriber can reach; looked at once a second.
+    pub endpoint_faults: u64,
+    /// What keeps new subscribers out now (no descriptor is left, the `ipc` path is gone); `None` while nothing does. Those
+    /// that are connected are served all the same, and the publisher stays `healthy`.
+    pub endpoint_fault: Option<String>,
 }
 
 /// How a stop went.

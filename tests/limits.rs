@@ -14,7 +14,7 @@ use std::time::Duration;
 /// What a case's process is told, as `JOB LIMIT NUMBER`.
 const CASE: &str = "KV_EVENTS_LIMITS_CASE";
 /// Descriptors of a publisher, and of a subscriber with two endpoints.
-const PUBLISHER: u64 = 11;
+const PUBLISHER: u64 = 12;
 const SUBSCRIBER: u64 = 10 + 2 * 7;
 
 /// Runs `job` in a process with room for `number` of what `limit` limits. Returns what it came to.

@@ -23,11 +23,12 @@ fn busy_publisher() -> Publisher {
     publisher
 }
 
-/// Every number and switch of the status, by the name it has in its JSON form.
+/// Every number and switch of the status, by the name it has in its JSON form, and whether there is a fault.
 fn figures(status: &Status) -> Vec<(String, f64)> {
     let Value::Object(json) = serde_json::to_value(status).unwrap() else { panic!() };
     let number = |value: &Value| value.as_f64().or(value.as_bool().map(|on| f64::from(u8::from(on))));
-    json.iter().filter_map(|(name, value)| Some((name.clone(), number(value)?))).collect()
+    let fault = ("endpoint_fault".to_owned(), f64::from(u8::from(status.endpoint_fault.is_some())));
+    json.iter().filter_map(|(name, value)| Some((name.clone(), number(value)?))).chain([fault]).collect()
 }
 
 /// The conventional name of a figure.

@@ -60,6 +60,12 @@ pub struct RawConfig {
     pub kv_events_emit_legacy_compat: u8,
     /// Must be 0.
     pub reserved: u8,
+    /// In ms; when the connection of a subscriber that vanished without a word is ended, 3000 to 3600000. Default 45000; 0
+    /// leaves it to the system, which may take hours.
+    pub kv_events_keepalive: u64,
+    /// Addresses (`10.0.0.7`, `::1`) and networks (`10.0.0.0/8`) that may connect by TCP, with commas between them; empty,
+    /// the default, is anyone. Others are counted in `refused_peers`.
+    pub kv_events_allow_peers: Text,
 }
 
 /// The size of the struct's first version: no program has a smaller one.
@@ -91,6 +97,8 @@ impl RawConfig {
             kv_events_emit_object_key: config.emit_object_key.into(),
             kv_events_emit_legacy_compat: config.emit_legacy_compat.into(),
             reserved: 0,
+            kv_events_keepalive: config.keepalive.as_millis() as u64,
+            kv_events_allow_peers: Text::EMPTY,
         }
     }
 
@@ -114,7 +122,8 @@ impl RawConfig {
             return Err((Code::InvalidLength, text));
         }
         let known = size.min(size_of::<RawConfig>());
-        let mut raw = MaybeUninit::<RawConfig>::zeroed();
+        // What an older header does not know has its default.
+        let mut raw = MaybeUninit::new(RawConfig::defaults());
         // SAFETY: `known` is no larger than either struct.
         unsafe { std::ptr::copy_nonoverlapping(config.cast::<u8>(), raw.as_mut_ptr().cast(), known) };
         // SAFETY: every field is a number or a pointer, for which any bytes will do, and all are initialized.
@@ -139,6 +148,7 @@ impl RawConfig {
         };
         let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         let wait_strategy = text("kv_events_wait_strategy", raw.kv_events_wait_strategy)?;
+        let allow_peers = text("kv_events_allow_peers", raw.kv_events_allow_peers)?;
         let mut config = Config::default()
             .enabled(raw.enable_kv_events != 0)
             .bind_endpoint(text("kv_events_bind_endpoint", raw.kv_events_bind_endpoint)?)
@@ -158,7 +168,9 @@ impl RawConfig {
             .max_batch_bytes(number(raw.kv_events_max_batch_bytes))
             .retain_bytes(number(raw.kv_events_retain_bytes))
             .send_hwm(raw.kv_events_send_hwm)
-            .linger(Duration::from_millis(raw.kv_events_linger));
+            .linger(Duration::from_millis(raw.kv_events_linger))
+            .keepalive(Duration::from_millis(raw.kv_events_keepalive))
+            .allow_peers(allow_peers.split(',').map(str::trim).filter(|peer| !peer.is_empty()));
         if !wait_strategy.is_empty() && config.enabled {
             config.wait_strategy = wait_strategy.parse().map_err(|error| (Code::Config, format!("{error}")))?;
         }
@@ -229,6 +241,20 @@ mod tests {
         // SAFETY: as above.
         let error = unsafe { RawConfig::read((&raw const newer).cast()) }.unwrap_err();
         assert!(error.0 == Code::InvalidArgument && error.1.contains("update the library"), "{error:?}");
+    }
+
+    #[test]
+    fn a_program_with_an_older_header_gets_the_defaults_of_what_it_does_not_know() {
+        let older = RawConfig { size: FIRST_SIZE, kv_events_keepalive: 1, ..RawConfig::defaults() };
+        assert_eq!(read(&older), Ok(Config::default()));
+    }
+
+    #[test]
+    fn a_list_of_peers_is_a_text_with_commas() {
+        let list = c"10.0.0.0/8, ::1,";
+        let text = Text { data: list.as_ptr(), len: list.to_bytes().len() };
+        let config = read(&RawConfig { kv_events_allow_peers: text, ..RawConfig::defaults() }).unwrap();
+        assert_eq!(config.allow_peers, ["10.0.0.0/8", "::1"]);
     }
 
     #[test]

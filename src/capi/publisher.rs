@@ -140,6 +140,13 @@ pub unsafe extern "C" fn kv_events_unhealthy_reason(publisher: *const PublisherH
     unsafe { answer(publisher, reason, |publisher| publisher.status().unhealthy_reason) }
 }
 
+/// What keeps new subscribers out now (no descriptor is left, the ipc path is gone); empty while nothing does.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn kv_events_endpoint_fault(publisher: *const PublisherHandle, reason: *mut Buffer) -> Code {
+    // SAFETY: the module's rules.
+    unsafe { answer(publisher, reason, |publisher| publisher.status().endpoint_fault) }
+}
+
 /// # Safety
 ///
 /// The module's rules.

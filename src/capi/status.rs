@@ -59,6 +59,14 @@ pub struct RawStatus {
     pub stopped: u8,
     /// Always 0.
     pub reserved: [u8; 4],
+    /// Connections that were refused since `kv_events_allow_peers` does not name where they came from.
+    pub refused_peers: u64,
+    /// How often the endpoint was found to be one that no new subscriber can reach.
+    pub endpoint_faults: u64,
+    /// 1 while no new subscriber can connect; `kv_events_endpoint_fault` says why. Those that are connected are served.
+    pub endpoint_fault: u8,
+    /// Always 0.
+    pub reserved_2: [u8; 7],
 }
 
 impl From<Status> for RawStatus {
@@ -87,6 +95,10 @@ impl From<Status> for RawStatus {
             keys_suppressed: status.keys_suppressed.into(),
             stopped: status.stopped.into(),
             reserved: [0; 4],
+            refused_peers: status.refused_peers,
+            endpoint_faults: status.endpoint_faults,
+            endpoint_fault: status.endpoint_fault.is_some().into(),
+            reserved_2: [0; 7],
         }
     }
 }

@@ -32,7 +32,7 @@ macro_rules! written_as_it_is {
     };
 }
 
-written_as_it_is!(bool, String, super::WaitStrategy);
+written_as_it_is!(bool, String, Vec<String>, super::WaitStrategy);
 
 macro_rules! written_as_integers {
     ($($type:ty),*) => {
@@ -150,6 +150,8 @@ settings! {
     "kv_events_retain_bytes" => retain_bytes;
     "kv_events_send_hwm" => send_hwm;
     "kv_events_linger" => linger;
+    "kv_events_allow_peers" => allow_peers;
+    "kv_events_keepalive" => keepalive;
 }
 
 impl<'de> Deserialize<'de> for Config {

@@ -5,6 +5,7 @@ mod by_name;
 mod wait;
 
 use crate::error::ConfigError;
+use crate::network::Network;
 use std::time::Duration;
 pub use wait::{MAX_NAP, WaitStrategy};
 
@@ -14,6 +15,9 @@ pub const MAX_QUEUE_CAPACITY: usize = 1 << 24;
 pub const MAX_EVENT_BYTES: usize = 64 << 20;
 /// The largest `max_batch_events`.
 pub const MAX_BATCH_EVENTS: usize = 65_535;
+
+/// What `keepalive` may be, if it is not 0.
+const KEEPALIVE_MS: std::ops::RangeInclusive<u128> = 3_000..=3_600_000;
 
 /// Buffers the pool keeps beyond those of a full queue and a batch: callers hold one each for the length of a call.
 pub(crate) const CALLERS: usize = 64;
@@ -57,6 +61,8 @@ pub struct Config {
     pub(crate) retain_bytes: usize,
     pub(crate) send_hwm: u32,
     pub(crate) linger: Duration,
+    pub(crate) allow_peers: Vec<String>,
+    pub(crate) keepalive: Duration,
 }
 
 /// Disabled, with every other setting at its default.
@@ -83,6 +89,8 @@ impl Default for Config {
             retain_bytes: 2 << 10,
             send_hwm: 10_000,
             linger: Duration::from_secs(1),
+            allow_peers: Vec::new(),
+            keepalive: Duration::from_secs(45),
         }
     }
 }
@@ -163,6 +171,20 @@ impl Config {
         /// `kv_events_linger` in ms, default 1000: how long stop may wait for subscribers to fetch the rest, within its
         /// deadline. With 0 the tail may be lost.
         linger: Duration;
+        /// `kv_events_keepalive` in ms, default 45000; 0 leaves it to the system, which may take hours. A TCP connection
+        /// whose subscriber has vanished without a word (its host lost power, say) is ended after that time, 3 s to an hour.
+        /// So is one whose subscriber has taken nothing for that long while more was waiting for it than the system holds.
+        keepalive: Duration;
+    }
+
+    /// `kv_events_allow_peers`: addresses (`10.0.0.7`, `::1`) and networks (`10.0.0.0/8`, `fd00::/8`) that may connect by
+    /// TCP; default empty, which is anyone. Others are refused in the handshake, counted in
+    /// [`Status::refused_peers`](crate::Status::refused_peers) and logged (the 1st, 10th, 100th ...). Peers that speak a
+    /// protocol older than ZMTP 3 (libzmq 3 and before) are hung up on then.
+    #[must_use]
+    pub fn allow_peers<P: Into<String>>(mut self, peers: impl IntoIterator<Item = P>) -> Self {
+        self.allow_peers = peers.into_iter().map(Into::into).collect();
+        self
     }
 
     /// The most memory, in bytes, that a publisher with these settings can come to hold while `subscribers` of its
@@ -246,6 +268,19 @@ impl Config {
                 return Err(ConfigError::WaitStrategy { text: self.wait_strategy.to_string() });
             }
         }
+        if !self.keepalive.is_zero() && !(KEEPALIVE_MS.contains(&self.keepalive.as_millis())) {
+            let value = usize::try_from(self.keepalive.as_millis()).unwrap_or(usize::MAX);
+            let (min, max) = (*KEEPALIVE_MS.start() as usize, *KEEPALIVE_MS.end() as usize);
+            return Err(ConfigError::OutOfRange { setting: "kv_events_keepalive", value, min, max });
+        }
+        if let Some(peer) = self.allow_peers.iter().find(|peer| Network::parse(peer).is_none()) {
+            let reason = "is neither an IP address nor a network like 10.0.0.0/8";
+            return Err(ConfigError::Peer { peer: peer.clone(), reason });
+        }
+        if let (Some(peer), true) = (self.allow_peers.first(), self.bind_endpoint.starts_with("ipc:")) {
+            let reason = "is for TCP; who may connect by ipc is a matter of the folder's permissions";
+            return Err(ConfigError::Peer { peer: peer.clone(), reason });
+        }
         let context = [&self.backend_id, &self.model_name, &self.additional_salt, &self.lora_name];
         let names: usize = context.iter().map(|name| name.len()).sum();
         if names >= self.max_event_bytes {
@@ -294,6 +329,10 @@ mod tests {
             (good().wait_strategy(WaitStrategy::Poll(Duration::from_secs(9))), "kv_events_wait_strategy"),
             (good().wait_strategy(WaitStrategy::Nap(Duration::from_nanos(999))), "kv_events_wait_strategy"),
             (good().max_event_bytes(511), "kv_events_max_event_bytes"),
+            (good().keepalive(Duration::from_millis(2999)), "kv_events_keepalive=2999"),
+            (good().keepalive(Duration::from_secs(3601)), "kv_events_keepalive"),
+            (good().allow_peers(["10.0.0.0/8", "localhost"]), "kv_events_allow_peers: \"localhost\" is neither"),
+            (good().bind_endpoint("ipc:///tmp/x").allow_peers(["::1"]), "kv_events_allow_peers: \"::1\" is for TCP"),
         ] {
             let error = config.validate().unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");

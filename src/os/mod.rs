@@ -1,5 +1,7 @@
 //! What the crate asks of the operating system.
 
+#[cfg(unix)]
+pub(crate) mod keepalive;
 mod resources;
 mod scheduling;
 

@@ -295,6 +295,8 @@ impl Live {
             pool_idle: pipe.pool().idle(),
             pool_misses: pipe.pool().made(),
             pool_freed: pipe.pool().freed(),
+            // What the socket knows is added by the publisher.
+            ..Status::default()
         }
     }
 

@@ -78,6 +78,9 @@ pub const DROP_DEADLINE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Publisher {
     live: Option<Live>,
+    /// How the socket is doing, where there is one.
+    #[cfg(feature = "zmq")]
+    condition: Option<std::sync::Arc<crate::socket::Condition>>,
 }
 
 impl Publisher {
@@ -99,13 +102,12 @@ impl Publisher {
         }
         #[cfg(feature = "zmq")]
         {
-            crate::os::prove(crate::os::Needs::publisher(0))?;
-            let options = crate::socket::SocketOptions {
-                endpoint: config.bind_endpoint.clone(),
-                send_hwm: i32::try_from(config.send_hwm).unwrap_or(i32::MAX),
-                linger: config.linger,
-            };
-            Self::start_with(config, move || crate::socket::open(&options))
+            let options = crate::socket::SocketOptions::of(&config);
+            crate::os::prove(options.needs())?;
+            let condition = std::sync::Arc::clone(&options.condition);
+            let mut publisher = Self::start_with(config, move || crate::socket::open(&options))?;
+            publisher.condition = Some(condition);
+            Ok(publisher)
         }
         #[cfg(not(feature = "zmq"))]
         {
@@ -127,13 +129,21 @@ impl Publisher {
                 "kv-events: kv_events_emit_object_key=false silences every stored and removed event; only cleared is sent"
             );
         }
-        Ok(Publisher { live: Some(Live::start(&config, open)?) })
+        Ok(Publisher {
+            live: Some(Live::start(&config, open)?),
+            #[cfg(feature = "zmq")]
+            condition: None,
+        })
     }
 
     /// A publisher that publishes nothing, for masters that hold one in any case.
     #[must_use]
     pub const fn disabled() -> Publisher {
-        Publisher { live: None }
+        Publisher {
+            live: None,
+            #[cfg(feature = "zmq")]
+            condition: None,
+        }
     }
 
     /// Whether it publishes at all.
@@ -197,10 +207,20 @@ impl Publisher {
 
     /// How the publisher is doing. Takes no lock that a call could be waiting for.
     pub fn status(&self) -> Status {
-        match &self.live {
+        let status = match &self.live {
             Some(live) => live.status(),
             None => Status { healthy: true, ..Status::default() },
+        };
+        #[cfg(feature = "zmq")]
+        if let Some(condition) = &self.condition {
+            return Status {
+                refused_peers: condition.refused_peers(),
+                endpoint_faults: condition.faults(),
+                endpoint_fault: condition.fault(),
+                ..status
+            };
         }
+        status
     }
 
     /// Stops: calls are refused from now on, what was accepted is sent, then the socket lingers, all within `deadline`.

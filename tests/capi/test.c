@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -33,6 +34,8 @@ static kv_events_config_t config(const char *endpoint) {
   config.kv_events_emit_legacy_compat = 0;
   config.kv_events_send_hwm = 0;
   config.kv_events_linger = DEADLINE_MS;
+  config.kv_events_keepalive = 30000;
+  config.kv_events_allow_peers = kv_events_text("127.0.0.1, ::1");
   return config;
 }
 
@@ -74,7 +77,7 @@ static void check_no_start(const kv_events_config_t *config, kv_events_code_t co
 static void bad_configs(void) {
   kv_events_config_t good = config("tcp://127.0.0.1:0"), bad;
   CHECK(kv_events_config_init(NULL, sizeof good) == KV_EVENTS_INVALID_ARGUMENT);
-  CHECK(kv_events_config_init(&bad, sizeof bad - 1) == KV_EVENTS_INVALID_ARGUMENT);
+  CHECK(kv_events_config_init(&bad, offsetof(kv_events_config_t, reserved)) == KV_EVENTS_INVALID_ARGUMENT);
   CHECK(kv_events_start(&good, NULL, NULL) == KV_EVENTS_INVALID_ARGUMENT);
   check_no_start(NULL, KV_EVENTS_INVALID_ARGUMENT, "null");
   memset(&bad, 0, sizeof bad);
@@ -88,6 +91,12 @@ static void bad_configs(void) {
   bad = good;
   bad.kv_events_queue_capacity = UINT64_MAX;
   check_no_start(&bad, KV_EVENTS_CONFIG, "kv_events_queue_capacity");
+  bad = good;
+  bad.kv_events_allow_peers = kv_events_text("127.0.0.1,host");
+  check_no_start(&bad, KV_EVENTS_CONFIG, "kv_events_allow_peers: \"host\"");
+  bad = good;
+  bad.kv_events_backend_id.len = SIZE_MAX;
+  check_no_start(&bad, KV_EVENTS_INVALID_ARGUMENT, "kv_events_backend_id has a length of");
   bad = good;
   bad.kv_events_wait_strategy = kv_events_text("doze");
   check_no_start(&bad, KV_EVENTS_CONFIG, "kv_events_wait_strategy");
@@ -168,6 +177,7 @@ static void check_no_handle(kv_events_publisher_t *publisher) {
   CHECK(kv_events_status(publisher, &status) == KV_EVENTS_INVALID_HANDLE);
   CHECK(kv_events_bound_endpoint(publisher, &buffer) == KV_EVENTS_INVALID_HANDLE);
   CHECK(kv_events_unhealthy_reason(publisher, &buffer) == KV_EVENTS_INVALID_HANDLE);
+  CHECK(kv_events_endpoint_fault(publisher, &buffer) == KV_EVENTS_INVALID_HANDLE);
   CHECK(kv_events_stop(publisher, 0, NULL) == KV_EVENTS_INVALID_HANDLE);
   CHECK(kv_events_sweep_begin(publisher, it.tenant, &sweep) == KV_EVENTS_INVALID_HANDLE && sweep == NULL);
   CHECK(kv_events_free(publisher) == (publisher == NULL ? KV_EVENTS_OK : KV_EVENTS_INVALID_HANDLE));
@@ -247,7 +257,7 @@ static void refusals(const kv_events_publisher_t *publisher) {
   CHECK(kv_events_changed(publisher, &it, BOTH, BOTH) == KV_EVENTS_NOTHING);
   CHECK(kv_events_removed(publisher, &it, 0) == KV_EVENTS_NOTHING);
 
-  kv_events_status_t status = {.size = sizeof status - 1};
+  kv_events_status_t status = {.size = offsetof(kv_events_status_t, reserved)};
   CHECK(kv_events_status(publisher, &status) == KV_EVENTS_INVALID_ARGUMENT);
   CHECK(kv_events_status(publisher, NULL) == KV_EVENTS_INVALID_ARGUMENT);
   status.size = SIZE_MAX;
@@ -545,6 +555,7 @@ int main(int argc, char **argv) {
   kv_events_buffer_t buffer = {endpoint, sizeof endpoint, 0}, none = {reason, sizeof reason, 9};
   CHECK(kv_events_bound_endpoint(publisher, &buffer) == KV_EVENTS_OK && strlen(endpoint) == buffer.length);
   CHECK(kv_events_unhealthy_reason(publisher, &none) == KV_EVENTS_OK && none.length == 0 && reason[0] == '\0');
+  CHECK(kv_events_endpoint_fault(publisher, &none) == KV_EVENTS_OK && none.length == 0 && reason[0] == '\0');
   kv_events_config_t taken = config(endpoint);
   check_no_start(&taken, KV_EVENTS_ENDPOINT, "is in use");
 

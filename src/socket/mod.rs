@@ -31,13 +31,22 @@
 //! Measured on two cores with topics of 240 bytes, idle (debug build): one peer made the process grow by 20 MiB a second,
 //! eight by 170, which also kept the sender from publishing. Only who may connect bounds either.
 
+mod condition;
+mod peers;
+
+pub(crate) use condition::Condition;
+
+use crate::config::Config;
 use crate::endpoint::{self, Endpoint};
 use crate::error::{EndpointError, StartError};
+use crate::network::Network;
+use crate::os::Needs;
 use crate::publisher::transport::{Opened, Transport};
 use crate::sender::SendError;
 use std::io;
-use std::panic::catch_unwind;
-use std::time::Duration;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Largest message a peer may send us. A subscriber sends topic filters; the topic is empty.
 const MAX_INBOUND: i64 = 256;
@@ -52,13 +61,21 @@ const INBOUND_HWM: i32 = 100;
 /// What the system may hold of a peer's that ZeroMQ has not read, bytes (Linux takes twice as much). A subscriber sends a few
 /// hundred bytes in its life; one that sends without end is slowed down by this.
 const INBOUND_BYTES: i32 = 2048;
-/// How often an idle sender lets ZeroMQ deal with peers that came and went.
+/// How often an idle sender lets ZeroMQ deal with peers that came and went, and any sender looks after its endpoint.
 const UPKEEP: Duration = Duration::from_secs(1);
+/// How often peers that wait to be let in are looked after.
+const ANSWER: Duration = Duration::from_millis(50);
 
 /// A bound PUB socket with a context of its own. Dropping it closes the socket and then waits for the context to end,
 /// for as long as the socket lingers.
 pub(crate) struct PubSocket {
+    /// Closed first: while it is there the gate is.
     socket: zmq::Socket,
+    gate: Option<peers::Gate>,
+    watch: condition::Watch,
+    condition: Arc<Condition>,
+    next_answer: Instant,
+    next_look: Instant,
 }
 
 /// Settings of the socket; all are set before it binds, since ZeroMQ ignores them after.
@@ -67,12 +84,38 @@ pub(crate) struct SocketOptions {
     pub(crate) endpoint: String,
     pub(crate) send_hwm: i32,
     pub(crate) linger: Duration,
+    /// Who may connect; empty for anyone.
+    pub(crate) allow_peers: Vec<Network>,
+    /// When a vanished peer's connection is ended; zero for what the system does.
+    pub(crate) keepalive: Duration,
+    /// Where the socket tells how it is doing.
+    pub(crate) condition: Arc<Condition>,
+}
+
+impl SocketOptions {
+    /// What the settings, which have been found to be valid, say of the socket.
+    pub(crate) fn of(config: &Config) -> SocketOptions {
+        SocketOptions {
+            endpoint: config.bind_endpoint.clone(),
+            send_hwm: i32::try_from(config.send_hwm).unwrap_or(i32::MAX),
+            linger: config.linger,
+            allow_peers: config.allow_peers.iter().filter_map(|peer| Network::parse(peer)).collect(),
+            keepalive: config.keepalive,
+            condition: Arc::new(Condition::new()),
+        }
+    }
+
+    /// What the socket takes: with a list of peers a second socket with its wake-up channel, and one descriptor for a
+    /// moment, to find the listener.
+    pub(crate) fn needs(&self) -> Needs {
+        Needs::publisher(1 + if self.allow_peers.is_empty() { 0 } else { 2 })
+    }
 }
 
 /// Opens the socket on the calling thread, which owns it from then on.
 pub(crate) fn open(options: &SocketOptions) -> Result<Opened, StartError> {
     // A panic would end the sender's thread, and nobody would hear of what.
-    catch_unwind(|| open_here(options)).unwrap_or_else(|panic| {
+    catch_unwind(AssertUnwindSafe(|| open_here(options))).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
         Err(StartError::Socket(io::Error::other(format!("a panic: {}", text.unwrap_or("of no text")))))
     })
@@ -81,7 +124,14 @@ pub(crate) fn open(options: &SocketOptions) -> Result<Opened, StartError> {
 fn open_here(options: &SocketOptions) -> Result<Opened, StartError> {
     let failed = |cause| StartError::Endpoint { endpoint: options.endpoint.clone(), cause };
     let checked = endpoint::check(&options.endpoint).map_err(failed)?;
-    let socket = configured(options, &checked).map_err(|error| StartError::Socket(os_error(error)))?;
+    let context = zmq::Context::new();
+    let socket = configured(&context, options, &checked).map_err(|error| StartError::Socket(os_error(error)))?;
+    let gate = if options.allow_peers.is_empty() {
+        None
+    } else {
+        let gate = peers::Gate::before(&socket, &context, options.allow_peers.clone(), Arc::clone(&options.condition));
+        Some(gate.map_err(|error| StartError::Socket(os_error(error)))?)
+    };
     socket.bind(&options.endpoint).map_err(|error| failed(bind_error(error)))?;
     let endpoint = match socket.get_last_endpoint() {
         Ok(Ok(endpoint)) => endpoint,
@@ -89,17 +139,45 @@ fn open_here(options: &SocketOptions) -> Result<Opened, StartError> {
         Err(error) => return Err(StartError::Socket(os_error(error))),
     };
     let send_hwm = socket.get_sndhwm().map_err(|error| StartError::Socket(os_error(error)))?;
-    if !checked.local {
+    keep_alive(&endpoint, options.keepalive);
+    if !checked.local && gate.is_none() {
         crate::say::warning!(
             "kv-events: {endpoint} can be reached from other machines, and the stream carries no authentication; \
-             bind 127.0.0.1 unless the network is trusted"
+             bind 127.0.0.1, or name who may connect in kv_events_allow_peers, unless the network is trusted"
         );
     }
-    Ok(Opened { transport: Box::new(PubSocket { socket }), endpoint, send_hwm: send_hwm as u64 })
+    let (now, watch) = (Instant::now(), condition::Watch::of(&endpoint));
+    let condition = Arc::clone(&options.condition);
+    let transport = PubSocket { socket, gate, watch, condition, next_answer: now, next_look: now };
+    Ok(Opened { transport: Box::new(transport), endpoint, send_hwm: send_hwm as u64 })
 }
 
-fn configured(options: &SocketOptions, endpoint: &Endpoint) -> zmq::Result<zmq::Socket> {
-    let socket = zmq::Context::new().socket(zmq::PUB)?;
+/// Has what the socket accepts end with peers that vanish. `endpoint` is the one really bound.
+#[cfg(unix)]
+fn keep_alive(endpoint: &str, dead_after: Duration) {
+    let Some(("tcp", address)) = endpoint.split_once("://").filter(|_| !dead_after.is_zero()) else { return };
+    let parts = address.rsplit_once(':').and_then(|(host, port)| {
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        // Behind % stands the interface of a link-local address.
+        let ip = host.split_once('%').map_or(host, |(ip, _)| ip);
+        Some((ip.parse().ok()?, port.parse().ok()?))
+    });
+    let listener = parts.and_then(|(ip, port)| crate::os::keepalive::listener(ip, port));
+    let set = match listener {
+        Some(listener) => crate::os::keepalive::keep_alive(listener, dead_after),
+        None => Err(io::ErrorKind::NotFound.into()),
+    };
+    if let Err(error) = set {
+        crate::say::warning!("kv-events: TCP keepalive could not be set for {endpoint}: {error}");
+    }
+}
+
+/// Elsewhere that is left to libzmq and the system.
+#[cfg(not(unix))]
+fn keep_alive(_: &str, _: Duration) {}
+
+fn configured(context: &zmq::Context, options: &SocketOptions, endpoint: &Endpoint) -> zmq::Result<zmq::Socket> {
+    let socket = context.socket(zmq::PUB)?;
     socket.set_sndhwm(options.send_hwm)?;
     socket.set_linger(millis(options.linger))?;
     socket.set_ipv6(endpoint.ipv6)?;
@@ -111,8 +189,23 @@ fn configured(options: &SocketOptions, endpoint: &Endpoint) -> zmq::Result<zmq::
     Ok(socket)
 }
 
+impl PubSocket {
+    /// Lets in who may come in, and looks after the endpoint, each when its time has come.
+    fn look_after(&mut self, now: Instant) {
+        if let Some(gate) = self.gate.as_ref().filter(|_| now >= self.next_answer) {
+            gate.answer();
+            self.next_answer = now + ANSWER;
+        }
+        if now >= self.next_look {
+            self.condition.note(self.watch.look());
+            self.next_look = now + UPKEEP;
+        }
+    }
+}
+
 impl Transport for PubSocket {
     fn send(&mut self, sequence: u64, len: usize, fill: &mut dyn FnMut(&mut [u8])) -> Result<(), SendError> {
+        self.look_after(Instant::now());
         let socket = &self.socket;
         send_frames(|frame| {
             retry_interrupted(|| match frame {
@@ -130,7 +223,7 @@ impl Transport for PubSocket {
     }
 
     fn upkeep_interval(&self) -> Option<Duration> {
-        Some(UPKEEP)
+        Some(if self.gate.is_some() { ANSWER } else { UPKEEP })
     }
 
     /// ZeroMQ leaves what it holds for a peer that has gone (some 30 KiB) until the socket is used again. Asking for the
@@ -138,6 +231,7 @@ impl Transport for PubSocket {
     fn upkeep(&mut self) {
         // Nothing to be done about an error; the next send meets it too.
         let _ = self.socket.get_events();
+        self.look_after(Instant::now());
     }
 
     fn set_linger(&mut self, linger: Duration) {

@@ -1,0 +1,66 @@
+//! Who may connect: the setting, and the one that answers libzmq when it asks.
+//!
+//! libzmq asks by its ZAP protocol (RFC 27): before it answers a peer's handshake, it sends the peer's address to whoever is
+//! bound to an endpoint of the socket's own context, and waits for the answer. With the NULL mechanism it does so only if the
+//! socket has a ZAP domain. Peers of ZMTP 1 and 2, which have no such moment, are hung up on then.
+//!
+//! The sender answers, in its upkeep and between messages, so there is no thread more to be had, and none to wait for when the
+//! socket closes. A peer waits a few hundredths of a second for its answer, longer while the sender is held up; one that has
+//! none after 10 s is hung up on, as any handshake is.
+
+use super::Condition;
+use crate::network::{Network, allows};
+use crate::rarely::is_power_of_ten;
+use std::sync::Arc;
+
+/// Where libzmq looks for whoever answers.
+const HANDLER: &str = "inproc://zeromq.zap.01";
+/// Any name switches the asking on.
+const DOMAIN: &str = "kv-events";
+/// Peers answered in one go, so that a crowd of them does not keep the sender from sending.
+const AT_ONCE: usize = 64;
+
+/// Answers libzmq. Belongs to the sender's thread.
+pub(super) struct Gate {
+    socket: zmq::Socket,
+    networks: Vec<Network>,
+    condition: Arc<Condition>,
+}
+
+impl Gate {
+    /// Stands before `publisher`, which is not bound yet.
+    pub(super) fn before(
+        publisher: &zmq::Socket,
+        context: &zmq::Context,
+        networks: Vec<Network>,
+        condition: Arc<Condition>,
+    ) -> zmq::Result<Gate> {
+        let socket = context.socket(zmq::REP)?;
+        socket.set_linger(0)?;
+        socket.bind(HANDLER)?;
+        publisher.set_zap_domain(DOMAIN)?;
+        Ok(Gate { socket, networks, condition })
+    }
+
+    /// Answers whoever waits. Never waits itself.
+    pub(super) fn answer(&self) {
+        for _ in 0..AT_ONCE {
+            let Ok(request) = self.socket.recv_multipart(zmq::DONTWAIT) else { return };
+            let [_version, number, _domain, address, ..] = &request[..] else { continue };
+            let address = String::from_utf8_lossy(address);
+            let allowed = allows(&self.networks, &address);
+            let (code, text): (&[u8], &[u8]) = if allowed { (b"200", b"OK") } else { (b"400", b"not allowed") };
+            // A peer that has gone meanwhile needs no answer.
+            let _ = self.socket.send_multipart([b"1.0", &number[..], code, text, b"", b""], zmq::DONTWAIT);
+            if !allowed {
+                let refused = self.condition.count_refused();
+                if is_power_of_ten(refused) {
+                    crate::say::warning!(
+                        "kv-events: kv_events_allow_peers does not name {address:?}, which was refused; {refused} such \
+                         connections so far"
+                    );
+                }
+            }
+        }
+    }
+}
