@@ -172,7 +172,7 @@ inline kv_events_config_t Raw(const KvEventConfig& config) noexcept {
   Set(raw.kv_events_retain_bytes, config.kv_events_retain_bytes);
   Set(raw.kv_events_send_hwm, config.kv_events_send_hwm);
   if (config.kv_events_keepalive) raw.kv_events_keepalive = Milliseconds(*config.kv_events_keepalive);
-  raw.kv_events_allow_peers = Text(config.kv_events_allow_peers);
+  raw.kv_events_allow_peers = Raw(Text(config.kv_events_allow_peers));
   if (config.kv_events_linger) raw.kv_events_linger = Milliseconds(*config.kv_events_linger);
   return raw;
 }
