@@ -360,6 +360,33 @@ fn work_inside_one_message_is_interrupted() {
 }
 
 #[test]
+fn work_inside_one_event_is_interrupted() {
+    const HASHES: u32 = 5 << 20;
+    let mut payload = vec![0x92, 1, 0x91, 0x93];
+    rmp::encode::write_str(&mut payload, "BlockRemoved").unwrap();
+    rmp::encode::write_array_len(&mut payload, HASHES).unwrap();
+    payload.extend([0xc4, 1, 5].repeat(HASHES as usize));
+    payload.push(0xc0);
+    let publisher = Publisher::new();
+    let mut child =
+        tool(&["tail", "--json", &publisher.endpoint]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    publisher.await_subscription();
+    publisher.send(1, &payload);
+    let mut lines = BufReader::new(child.stdout.take().unwrap());
+    let (mut line, mut event) = (String::new(), vec![0; 100_000]);
+    lines.read_line(&mut line).unwrap();
+    lines.read_exact(&mut event).unwrap();
+    signal(&child, libc::SIGINT);
+    let mut rest = String::new();
+    lines.read_to_string(&mut rest).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(said(&output).contains("the line of an event is cut") && output.status.code() == Some(0), "{output:?}");
+    // A line of its own, all the same.
+    let summary: Value = serde_json::from_str(rest.lines().last().unwrap()).unwrap();
+    assert_eq!((&summary["line"], &summary["events"]), (&"summary".into(), &1.into()));
+}
+
+#[test]
 fn a_key_ends_the_figures_inside_one_message() {
     const NILS: u32 = 15 << 20;
     let publisher = Publisher::new();

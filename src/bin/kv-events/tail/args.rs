@@ -115,7 +115,8 @@ Lines of --json, by their field `line`. All have `source`, the endpoint, and `to
   malformed   reason; sequence, if it could be read
   summary     one per source, at the end: messages, events, stored, removed, cleared, errors (bad events), malformed, gaps,
               missed (numbers in gaps), duplicates, restarts, first_sequence, last_sequence, seconds
-Messages without events (heartbeats) have no line; they count as messages.
+Messages without events (heartbeats) have no line; they count as messages. A signal may cut the line of one event of many
+megabytes; the standard error tells.
 
 Exit status:
   0    ended by --limit, q, Ctrl-C, SIGTERM or SIGHUP, with the summary; or the reader of the output, or the terminal, has gone

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::{self, Write};
+use std::time::{Duration, Instant};
 
 use kv_events::decode::{Batch, Event, EventError, Timestamp};
 use kv_events::subscriber::{Malformed, Source};
@@ -11,6 +12,7 @@ use serde::Serialize;
 use super::Show;
 use super::tally::Tally;
 use crate::out;
+use crate::signals::Stop;
 
 pub struct Json<W> {
     output: W,
@@ -19,6 +21,7 @@ pub struct Json<W> {
     for_terminal: bool,
     /// The line of the last bad event.
     bad: Vec<u8>,
+    stop: Stop,
 }
 
 #[derive(Serialize)]
@@ -29,6 +32,45 @@ struct Line<'a, T> {
     topic: Option<Cow<'a, str>>,
     #[serde(flatten)]
     rest: T,
+}
+
+impl<'a, T> Line<'a, T> {
+    /// A line about a source; its topic is named if it is not the one that was `asked` for.
+    fn new(line: &'static str, endpoint: &'a str, topic: &'a [u8], asked: &str, rest: T) -> Self {
+        let topic = (topic != asked.as_bytes()).then(|| String::from_utf8_lossy(topic));
+        Line { line, source: endpoint, topic, rest }
+    }
+}
+
+/// How long an event may still take to be written once the end was asked for.
+const WHOLE_LINE: Duration = Duration::from_millis(100);
+/// Bytes written between two looks at whether it was.
+const BYTES_A_LOOK: usize = 16 << 10;
+
+/// The line of one event, which is as long as the event wants: it is cut if the end is asked for meanwhile.
+struct Cuttable<'a, W> {
+    output: &'a mut W,
+    stop: &'a Stop,
+    /// Since the last look.
+    written: usize,
+    asked: Option<Instant>,
+    is_cut: bool,
+}
+
+impl<W: Write> Write for Cuttable<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let bytes = &bytes[..bytes.len().min(BYTES_A_LOOK)];
+        self.written += bytes.len();
+        if self.written >= BYTES_A_LOOK {
+            self.written = 0;
+            self.is_cut = self.stop.is_raised() && self.asked.get_or_insert_with(Instant::now).elapsed() >= WHOLE_LINE;
+        }
+        if self.is_cut { Err(io::Error::other("cut")) } else { self.output.write(bytes) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.output.flush()
+    }
 }
 
 #[derive(Serialize)]
@@ -79,17 +121,12 @@ impl<'a, E> OneEvent<'a, E> {
 }
 
 impl<W: Write> Json<W> {
-    pub fn new(output: W, topic: String, for_terminal: bool) -> Self {
-        Json { output, topic, for_terminal, bad: Vec::new() }
-    }
-
-    fn json<'a, T>(&self, line: &'static str, endpoint: &'a str, topic: &'a [u8], rest: T) -> Line<'a, T> {
-        let topic = (topic != self.topic.as_bytes()).then(|| String::from_utf8_lossy(topic));
-        Line { line, source: endpoint, topic, rest }
+    pub fn new(output: W, topic: String, for_terminal: bool, stop: Stop) -> Self {
+        Json { output, topic, for_terminal, bad: Vec::new(), stop }
     }
 
     fn write(&mut self, line: &'static str, endpoint: &str, topic: &[u8], rest: impl Serialize) -> io::Result<()> {
-        let json = self.json(line, endpoint, topic, rest);
+        let json = Line::new(line, endpoint, topic, &self.topic, rest);
         out::write_json(&mut self.output, &json, self.for_terminal)?;
         self.output.write_all(b"\n")
     }
@@ -117,7 +154,18 @@ impl<W: Write> Show for Json<W> {
     }
 
     fn event(&mut self, source: &Source, sequence: u64, batch: &Batch<'_>, event: &Event<'_>) -> io::Result<()> {
-        self.write("event", source.endpoint(), source.topic(), OneEvent::new(sequence, batch, event))
+        // Borrowed apart from the output, which the line is written to.
+        let Json { output, topic, for_terminal, stop, .. } = self;
+        let rest = OneEvent::new(sequence, batch, event);
+        let json = Line::new("event", source.endpoint(), source.topic(), topic, rest);
+        let mut line = Cuttable { output, stop, written: 0, asked: None, is_cut: false };
+        let written = out::write_json(&mut line, &json, *for_terminal);
+        if line.is_cut {
+            out::say("tail: the line of an event is cut, since the end was asked for");
+        } else {
+            written?;
+        }
+        self.output.write_all(b"\n")
     }
 
     fn bad(
@@ -132,7 +180,8 @@ impl<W: Write> Show for Json<W> {
         if before == 0 {
             let mut line = std::mem::take(&mut self.bad);
             line.clear();
-            let json = self.json("event", source.endpoint(), source.topic(), OneEvent::new(sequence, batch, error));
+            let rest = OneEvent::new(sequence, batch, error);
+            let json = Line::new("event", source.endpoint(), source.topic(), &self.topic, rest);
             out::write_json(&mut line, &json, self.for_terminal)?;
             line.push(b'\n');
             self.bad = line;

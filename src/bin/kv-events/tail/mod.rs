@@ -62,10 +62,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut tallies = Tallies::new(&args.endpoints, &args.topic, args.limit);
     let (ended, mut show) = if args.top {
         let (ended, output) = top::watch(&mut subscriber, &mut tallies, face, output);
-        (ended, show(args, face, output?))
+        (ended, show(args, face, output?, &stop))
     } else {
         let presence = Presence::new(&args.endpoints, &args.topic, subscriber.status_handle(), Instant::now());
-        let mut show = show(args, face, output);
+        let mut show = show(args, face, output, &stop);
         (watch(&mut subscriber, show.as_mut(), &mut tallies, presence, &stop), show)
     };
     let (written, failed) = match ended {
@@ -82,9 +82,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     failed.map_or(Ok(ExitCode::SUCCESS), |error| Err(error.into()))
 }
 
-fn show(args: &Args, face: Face, output: Output) -> Box<dyn Show> {
+fn show(args: &Args, face: Face, output: Output, stop: &Stop) -> Box<dyn Show> {
     if args.json {
-        Box::new(json::Json::new(output, args.topic.clone(), face.is_terminal))
+        Box::new(json::Json::new(output, args.topic.clone(), face.is_terminal, stop.clone()))
     } else {
         Box::new(text::Text::new(output, face.has_colour, args.endpoints.len() > 1))
     }
