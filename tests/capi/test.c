@@ -95,9 +95,6 @@ static void bad_configs(void) {
   bad.kv_events_allow_peers = kv_events_text("127.0.0.1,host");
   check_no_start(&bad, KV_EVENTS_CONFIG, "kv_events_allow_peers: \"host\"");
   bad = good;
-  bad.kv_events_backend_id.len = SIZE_MAX;
-  check_no_start(&bad, KV_EVENTS_INVALID_ARGUMENT, "kv_events_backend_id has a length of");
-  bad = good;
   bad.kv_events_wait_strategy = kv_events_text("doze");
   check_no_start(&bad, KV_EVENTS_CONFIG, "kv_events_wait_strategy");
   bad = good;
