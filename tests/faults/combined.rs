@@ -3,27 +3,35 @@
 use crate::child::Child;
 use crate::os::{self, Traced};
 use crate::rig::{Load, Reading, Rig, run_for};
-use crate::scenarios::{Fault, figures};
+use crate::scenarios::{Fault, Seen, figures};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 pub const FAULTS: &[Fault] = &[
-    Fault { name: "combined", what: "all of these together, paced", weight: 8, run: paced },
-    Fault { name: "combined-full", what: "all of these together, flat out into a small queue", weight: 8, run: full },
+    Fault { name: "combined", what: "all of these together, paced", weight: 8, least: LEAST, run: paced },
+    Fault {
+        name: "combined-full",
+        what: "all of these together, flat out into a small queue",
+        weight: 8,
+        least: LEAST,
+        run: full,
+    },
 ];
+
+const LEAST: &[(&str, u64)] = &[("rounds", 1), ("published", 1_000)];
 
 /// Rounds are short, so that many queues, sockets and endings are seen.
 const ROUND: Duration = Duration::from_secs(20);
 
-fn paced(time: Duration) -> Result<String, String> {
+fn paced(time: Duration) -> Result<Seen, String> {
     rounds(time, &Load { rate: 40_000, ..Load::default() })
 }
 
-fn full(time: Duration) -> Result<String, String> {
+fn full(time: Duration) -> Result<Seen, String> {
     rounds(time, &Load { rate: 0, capacity: 512, ..Load::default() })
 }
 
-fn rounds(time: Duration, load: &Load) -> Result<String, String> {
+fn rounds(time: Duration, load: &Load) -> Result<Seen, String> {
     let until = Instant::now() + time;
     let (mut rounds, mut events, mut evicted, mut worst, mut last) = (0, 0, 0, 0, String::new());
     while rounds == 0 || Instant::now() < until {
@@ -33,9 +41,11 @@ fn rounds(time: Duration, load: &Load) -> Result<String, String> {
         events += outcome.publisher.number("published");
         evicted += outcome.publisher.number("evicted");
         worst = worst.max(outcome.publisher.number("worst_us"));
-        last = figures(&outcome);
+        last = figures(&outcome).text;
     }
-    Ok(format!("{rounds} rounds, {events} published, {evicted} evicted, worst call {worst} us; the last: {last}"))
+    let text =
+        format!("{rounds} rounds, {events} published, {evicted} evicted, worst call {worst} us; the last: {last}");
+    Ok(Seen { counts: vec![("rounds", rounds), ("published", events)], text, skipped: None })
 }
 
 fn round(time: Duration, load: &Load, seed: u64) -> Result<crate::rig::Outcome, String> {
@@ -55,6 +65,7 @@ fn round(time: Duration, load: &Load, seed: u64) -> Result<crate::rig::Outcome, 
         over.store(true, Ordering::Release);
         disturbed
     })?;
+    rig.work(Duration::ZERO, 1_000, 0)?;
     storm.tell("enough");
     storm.wait_for("report")?;
     rig.finish()

@@ -51,7 +51,12 @@ pub fn main(words: &Words) {
         // So that no probe is evicted.
         settle(&publisher, probes);
         going.store(true, Ordering::Release);
-        let order = orders.recv().unwrap();
+        let order = loop {
+            match orders.recv().unwrap() {
+                order if order == "progress" => tell_progress(&publisher, probes),
+                order => break order,
+            }
+        };
         assert!(["finish", "leave"].contains(&&*order), "{order}");
         stopping.store(true, Ordering::Release);
         let mut counts = Counts { accepted: probes, ..Counts::default() };
@@ -59,6 +64,13 @@ pub fn main(words: &Words) {
         (counts, order == "finish")
     });
     finish(&publisher, counts, last.then_some(&orders));
+}
+
+/// What has become of the producers' events so far.
+fn tell_progress(publisher: &Publisher, probes: u64) {
+    let status = publisher.status();
+    let settled = status.published_events + status.evicted_events + status.failed_events;
+    println!("progress settled={} evicted={}", settled.saturating_sub(probes), status.evicted_events);
 }
 
 /// Waits until every accepted event is accounted for; says whether that came to pass.

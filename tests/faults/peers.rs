@@ -46,6 +46,33 @@ pub fn reset_within_a_message(endpoint: &str) -> io::Result<()> {
     Ok(())
 }
 
+/// Connects, subscribes to six topics, sends a PING behind them, and resets the connection.
+pub fn ping_and_vanish(endpoint: &str) -> io::Result<()> {
+    let mut stream = zmtp::connect(endpoint);
+    shake_hands(&mut stream)?;
+    let mut frames: Vec<u8> = (0..6_u8).flat_map(|topic| zmtp::subscription(&[b't', topic])).collect();
+    frames.extend_from_slice(b"\x04\x07\x04PING\0\x0a");
+    stream.write_all(&frames)?;
+    std::thread::sleep(Duration::from_millis(20));
+    zmtp::reset(stream);
+    Ok(())
+}
+
+/// A process of one subscriber with heartbeats that takes eight topics, one after another, and waits to be killed.
+pub fn heartbeats(words: &Words) {
+    let sub = zmq::Context::new().socket(zmq::SUB).unwrap();
+    sub.set_heartbeat_ivl(words.number("interval") as i32).unwrap();
+    sub.set_heartbeat_timeout(5_000).unwrap();
+    sub.set_subscribe(b"kv@a").unwrap();
+    sub.connect(words.text("endpoint")).unwrap();
+    for topic in 0..8 {
+        std::thread::sleep(Duration::from_millis(30));
+        sub.set_subscribe(format!("kv@model-{topic}").as_bytes()).unwrap();
+    }
+    println!("subscribed");
+    std::thread::sleep(Duration::from_secs(600));
+}
+
 /// A process of peers that mean no good, until told that it is enough: with `what=garbage` 500 that connect and stay silent
 /// and one after another that sends garbage and leaves, with `what=topics` one that subscribes without end.
 pub fn hostile(words: &Words) {
@@ -57,12 +84,13 @@ pub fn hostile(words: &Words) {
             let _ = io::stdin().read_line(&mut String::new());
             enough.store(true, Ordering::Release);
         });
+        println!("begun");
         if words.text("what") == "topics" {
             return subscribe_without_end(address, going).unwrap_or(0);
         }
         let _silent: Vec<_> = (0..500).map_while(|_| TcpStream::connect(address).ok()).collect();
         let mut connections = 0;
-        while going() {
+        while connections < 10 || going() {
             if let Ok(mut stream) = TcpStream::connect(address) {
                 let _ = stream.write_all(&[b'x'; 10_000]);
                 connections += 1;
@@ -86,11 +114,11 @@ fn subscribe_without_end(address: &str, going: impl Fn() -> bool) -> io::Result<
         many.extend_from_slice(&[0, 21, 1]);
         many.extend_from_slice(format!("{:020}", number.wrapping_mul(0x9e37_79b9_7f4a_7c15)).as_bytes());
         if many.len() > 16_000 {
-            if !going() {
+            if sent > 100 && !going() {
                 break;
             }
             let mut rest = &many[..];
-            while !rest.is_empty() && going() {
+            while !rest.is_empty() && (sent <= 100 || going()) {
                 match stream.write(rest) {
                     Ok(written) => rest = &rest[written..],
                     // The other side does not read: that is its good right.

@@ -1,10 +1,10 @@
 //! A publisher and its readers, each in a process of its own, and what has to be true of them in the end.
 
-use crate::child::Child;
+use crate::child::{Child, HANG};
 use crate::table::Table;
 use crate::words::Words;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What a publisher is to do.
 #[derive(Clone, Debug)]
@@ -105,6 +105,24 @@ impl Rig {
     pub fn go(&mut self) {
         self.publisher.tell("go");
         self.going = true;
+    }
+
+    /// Lets the load run for `time`, and on until the publisher has settled so many events, or evicted so many: a row that
+    /// ends before its load has begun has tried nothing.
+    pub fn work(&mut self, time: Duration, settled: u64, evicted: u64) -> Result<(), String> {
+        run_for(time);
+        let until = Instant::now() + HANG;
+        loop {
+            self.publisher.tell("progress");
+            let words = self.publisher.wait_for("progress")?;
+            if words.number("settled") >= settled && words.number("evicted") >= evicted {
+                return Ok(());
+            }
+            if Instant::now() > until {
+                return Err(format!("too little came about: {words:?}, least {settled} settled, {evicted} evicted"));
+            }
+            run_for(Duration::from_millis(20));
+        }
     }
 
     /// Ends the publisher's process with SIGKILL and starts another on the same endpoint.
