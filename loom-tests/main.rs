@@ -11,8 +11,8 @@
 mod oracle;
 mod pipeline;
 mod pool;
-mod queue;
 mod rig;
+mod ring;
 mod stop;
 mod support;
 mod sweep;

@@ -21,10 +21,11 @@ pub struct Accounts {
 /// events of the calls that lie between it and the message before. An empty message skips what was evicted since.
 /// Nothing may be left over but what was abandoned: an eviction that no number tells of fails here.
 pub fn judge(log: &Log, accounts: Accounts) {
-    let place: HashMap<Name, usize> = log.queued.iter().enumerate().map(|(at, (name, _))| (*name, at)).collect();
-    assert_eq!(place.len(), log.queued.len(), "I1: a call was queued twice: {log:#?}");
-    assert_producers_in_order(log);
-    let events = |from: usize, to: usize| -> u64 { log.queued[from..to].iter().map(|(_, events)| events).sum() };
+    let queued = in_order(log);
+    let place: HashMap<Name, usize> = queued.iter().enumerate().map(|(at, (_, name, _))| (*name, at)).collect();
+    assert_eq!(place.len(), queued.len(), "I1: a call was queued twice: {log:#?}");
+    assert_producers_in_order(&queued, log);
+    let events = |from: usize, to: usize| -> u64 { queued[from..to].iter().map(|(_, _, events)| events).sum() };
 
     // The place after the last one accounted for, the last number used up, and what went where.
     let (mut next, mut last, mut evicted, mut failed) = (0, 0, 0, 0);
@@ -55,11 +56,15 @@ pub fn judge(log: &Log, accounts: Accounts) {
             failed += carried;
         }
     }
-    let mut left = events(next, log.queued.len());
+    let mut left = events(next, queued.len());
     if !accounts.told && accounts.evicted > evicted {
         let untold = accounts.evicted - evicted;
         evicted += untold;
         left = left.checked_sub(untold).expect("I3: more was evicted than was lost");
+    }
+    if accounts.told {
+        let untold = log.messages.last().is_some_and(|message| message.failed);
+        assert!(!untold, "I4: the last thing that happened is a loss that no message tells of: {log:#?}");
     }
     let found = (evicted, failed, left);
     let Accounts { evicted, failed, abandoned, told: _ } = accounts;
@@ -69,13 +74,23 @@ pub fn judge(log: &Log, accounts: Accounts) {
 /// Events in messages that were sent, for the sequence rule and for I1.
 pub fn published(log: &Log) -> u64 {
     let sent = log.messages.iter().filter(|message| !message.failed).flat_map(|message| &message.calls);
-    let events: HashMap<Name, u64> = log.queued.iter().copied().collect();
+    let events: HashMap<Name, u64> = log.queued.iter().map(|&(_, name, events)| (name, events)).collect();
     sent.map(|name| events[name]).sum()
 }
 
-fn assert_producers_in_order(log: &Log) {
+/// Accepted calls by position. They tile the positions.
+fn in_order(log: &Log) -> Vec<(u64, Name, u64)> {
+    let mut queued = log.queued.clone();
+    queued.sort_unstable();
+    for pair in queued.windows(2) {
+        assert_eq!(pair[0].0 + pair[0].2, pair[1].0, "I1: positions are claimed once, and none is left out: {log:#?}");
+    }
+    queued
+}
+
+fn assert_producers_in_order(queued: &[(u64, Name, u64)], log: &Log) {
     let mut latest: HashMap<u8, u32> = HashMap::new();
-    for ((producer, n), _) in &log.queued {
+    for (_, (producer, n), _) in queued {
         let before = latest.insert(*producer, *n);
         assert!(before.is_none_or(|before| before < *n), "I5: producer {producer} overtakes itself: {log:#?}");
     }

@@ -1,68 +1,95 @@
-//! The free list: I8. On the ported ring, so that what a buffer held has to be handed over with it.
+//! The idle frames: I8. What a frame held has to be handed over with it; loom's cells notice two threads with one frame, and
+//! a frame that arrives before what was done to it.
 
-use crate::support::{Model, ModelCall, RING_POOL, Seen, World};
-use kv_events::internals::Pool;
+use crate::support::{Model, ModelCall, Seen};
+use kv_events::internals::{Pool, RUN, Returns, lanes};
 use loom::sync::Arc;
 use loom::thread;
 
-/// Each thread takes a buffer or makes one, writes it, reads it back, and gives it back, so that every buffer can change
-/// hands, `near` the thread or not; loom's cells notice two threads with one buffer, and a buffer that arrives before what
-/// was done to it.
-fn check(name: &'static str, bound: Option<usize>, rounds: u32, keeps: usize, near: &'static [bool; 2]) {
-    Model { name, bound, floor: 100, must_see: &[Seen::Special] }.check(move |counts| {
-        let world = World::new();
-        let pool = Arc::new(RING_POOL.make(|| Pool::<ModelCall>::new(keeps, 1)));
+/// Which lane a thread has, if it has one, and whether it gives back as the sender does.
+#[derive(Clone, Copy)]
+struct User {
+    lane: Option<usize>,
+    far: bool,
+}
+
+const NEAR: User = User { lane: Some(0), far: false };
+const OTHER: User = User { lane: Some(1), far: false };
+const NONE: User = User { lane: None, far: false };
+const SENDER: User = User { lane: None, far: true };
+
+/// Each user takes so many frames at once, writes them, reads them back, and gives them back, `rounds` times, so that runs
+/// and frames change hands.
+fn check(name: &'static str, bound: usize, rounds: u32, at_once: usize, users: &'static [User]) {
+    Model { name, bound: Some(bound), floor: 50, must_see: &[Seen::Special] }.check(move |counts| {
+        let pool = Arc::new(Pool::<ModelCall>::new(32, 1).unwrap());
         let users: Vec<_> = (1..)
-            .zip(near)
-            .map(|(user, near)| {
-                let (world, pool) = (world.clone(), Arc::clone(&pool));
-                thread::spawn(move || {
-                    let mut reused = false;
-                    for n in 0..rounds {
-                        let taken = pool.take();
-                        reused |= taken.as_ref().is_some_and(|buffer| buffer.name.0 != user);
-                        let mut buffer = taken.unwrap_or_else(|| world.call((user, n), 1).watched());
-                        buffer.rewrite((user, n));
-                        if *near { pool.give_near(buffer) } else { pool.give(buffer) }
-                    }
-                    reused
-                })
+            .zip(users)
+            .map(|(number, user)| {
+                let pool = Arc::clone(&pool);
+                thread::spawn(move || use_frames(&pool, *user, number, rounds, at_once))
             })
             .collect();
         let reused = users.into_iter().map(|user| user.join().unwrap()).filter(|reused| *reused).count();
         counts.note(Seen::Special, reused > 0);
-        let (made, freed) = (world.log().buffers, pool.freed());
-        assert_eq!(u64::from(made), pool.misses(), "a buffer is made for every miss");
-        let mut home: Vec<u32> = std::iter::from_fn(|| pool.take()).map(|buffer| buffer.buffer).collect();
-        let near = near.iter().filter(|near| **near).count();
-        assert!(home.len() <= keeps + near, "no more are kept than the bound says");
-        assert_eq!(home.len() as u64 + freed, u64::from(made), "every buffer is home or was freed");
+        let mut pool = Arc::try_unwrap(pool).ok().expect("all threads have ended");
+        let made = pool.made();
+        assert_eq!(pool.idle(), made, "every frame is counted as idle");
+        let mut home: Vec<u32> = pool.drain().iter().map(|held| held.number()).collect();
         home.sort_unstable();
         home.dedup();
-        assert_eq!(home.len() as u64 + freed, u64::from(made), "no buffer is there twice");
+        assert_eq!(home.len() as u64, made, "every frame is home, and once");
     });
 }
 
-/// Two threads that swap two buffers.
-#[test]
-fn swaps() {
-    check("pool_swaps", Some(3), 2, 2, &[false, false]);
+/// Whether a frame was somebody else's before.
+fn use_frames(pool: &Pool<ModelCall>, user: User, number: u8, rounds: u32, at_once: usize) -> bool {
+    if let Some(lane) = user.lane {
+        lanes::set_lane(lane);
+    }
+    let (mut returns, mut reused) = (Returns::default(), false);
+    for round in 0..rounds {
+        let mut held: Vec<_> = (0..at_once).map(|_| pool.take(1).expect("there is room")).collect();
+        for held in &mut held {
+            let frame = pool.frames().get_mut(held);
+            reused |= ![0, number].contains(&frame.name.0);
+            frame.name = (number, round);
+        }
+        for held in held {
+            assert_eq!(pool.frames().get(&held).name, (number, round), "nobody else has it");
+            if user.far { pool.give_far(held, &mut returns) } else { pool.give(held, false) }
+        }
+    }
+    pool.give_rest(&mut returns);
+    reused
 }
 
-/// Two buffers and room for one: the other is freed.
+/// Two threads with lanes that are overfull, so that runs go from one to the other.
 #[test]
-fn overflows() {
-    check("pool_overflows", Some(2), 2, 1, &[false, false]);
+fn lanes_swap_runs() {
+    check("pool_lanes_swap_runs", 2, 2, 2 * RUN + 1, &[NEAR, OTHER]);
 }
 
-/// Two that share a lane, which no other part of the pool knows of.
+/// A caller, and one that gives back as the sender does.
 #[test]
-fn shares_a_lane() {
-    check("pool_shares_a_lane", Some(3), 2, 1, &[true, true]);
+fn caller_and_sender() {
+    check("pool_caller_and_sender", 2, 2, RUN, &[NEAR, SENDER]);
 }
 
-/// One that gives back as a caller does that evicted, and one that does as the sender.
+/// Threads without a lane share single frames.
 #[test]
-fn near_and_far() {
-    check("pool_near_and_far", Some(2), 2, 1, &[true, false]);
+fn without_lanes() {
+    check("pool_without_lanes", 2, 2, 1, &[NONE, NONE]);
+}
+
+/// One with a lane and one without.
+#[test]
+fn with_and_without_a_lane() {
+    check("pool_with_and_without_a_lane", 2, 2, 1, &[NEAR, SENDER, NONE]);
+}
+
+/// A frame that is popped, used and pushed again while another thread is about to pop it: the stack's count tells.
+#[test]
+fn comes_back_while_another_pops() {
+    check("pool_comes_back_while_another_pops", 3, 2, 2, &[NONE, NONE]);
 }

@@ -1,10 +1,10 @@
 //! The real sender on the real pipe, with a sink that writes down what it is given.
 
 use crate::oracle::{Accounts, judge, published};
-use crate::support::{Counts, ModelCall, Seen, World, assert_buffers_home};
+use crate::support::{Counts, ModelCall, Seen, World, assert_frames_home};
 use kv_events::WaitStrategy;
-use kv_events::internals::model_queue::StandIn;
-use kv_events::internals::{Closed, EvictingQueue, Limits, Pace, Pipe, Pool, SendError, Sender, Sink, Tally};
+use kv_events::internals::{Batch, Closed, Limits, Pace, Pipe, SendError, Sender, Sink, Tally, lanes};
+use loom::thread;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -14,21 +14,9 @@ pub struct Rig {
     pub pipe: Pipe<ModelCall>,
     pub tally: Tally,
     pub world: World,
-    watched: bool,
     /// Events of accepted and of refused calls; the standard library's atomics, no step of a model.
     accepted: AtomicU64,
     refused: AtomicU64,
-}
-
-/// Of what size.
-#[derive(Clone, Copy)]
-pub struct Size {
-    pub queue: StandIn,
-    pub pool: StandIn,
-    pub capacity: usize,
-    pub burst: usize,
-    /// Whether loom watches the calls' contents; for queues that hand something over.
-    pub watched: bool,
 }
 
 /// What the sink does with its n-th message; it sends those it is not told of.
@@ -49,9 +37,9 @@ struct ModelSink {
 }
 
 impl Sink<ModelCall> for ModelSink {
-    fn send(&mut self, sequence: u64, batch: &[ModelCall]) -> Result<usize, SendError> {
+    fn send(&mut self, sequence: u64, batch: Batch<'_, ModelCall>) -> Result<usize, SendError> {
         let act = self.script.next().copied().unwrap_or(Act::Send);
-        self.world.sent(sequence, batch, !matches!(act, Act::Send));
+        self.world.sent_batch(sequence, batch, !matches!(act, Act::Send));
         match act {
             Act::Send => Ok(1),
             Act::Fail => Err(SendError::Failed("as the model wants it".into())),
@@ -62,36 +50,56 @@ impl Sink<ModelCall> for ModelSink {
 }
 
 impl Rig {
-    pub fn new(size: Size) -> Arc<Self> {
-        let queue = size.queue.make(|| EvictingQueue::new(size.capacity, size.burst));
-        let pool = size.pool.make(|| Pool::new(size.capacity + 8, 1));
+    pub fn new(capacity: usize, burst: usize, limits: Limits) -> Arc<Self> {
         Arc::new(Rig {
-            pipe: Pipe::new(queue, pool),
+            pipe: Pipe::new(capacity, burst, limits, 8, 1).unwrap(),
             tally: Tally::new(),
             world: World::new(),
-            watched: size.watched,
             accepted: AtomicU64::new(0),
             refused: AtomicU64::new(0),
         })
     }
 
+    /// A thread that has lane `lane`, if there is one of that number.
+    pub fn spawn<R: 'static>(self: &Arc<Self>, lane: usize, role: impl FnOnce(&Rig) -> R + 'static) -> thread::JoinHandle<R> {
+        let rig = Arc::clone(self);
+        thread::spawn(move || {
+            if lane < 2 {
+                lanes::set_lane(lane);
+            }
+            role(&rig)
+        })
+    }
+
     /// A call as a caller makes it.
     pub fn publish(&self, name: (u8, u32), events: u64) {
-        if let Err(closed) = self.pipe.check_open() {
-            self.refused.fetch_add(events, Ordering::Relaxed);
-            if closed == Closed::SenderDead {
-                assert!(self.tally.cause_of_death.get().is_some(), "whoever is refused for a death finds the cause");
+        self.publish_of(name, events, 1);
+    }
+
+    /// The same for a call of so many bytes.
+    pub fn publish_of(&self, name: (u8, u32), events: u64, bytes: usize) {
+        let refused = match self.pipe.check_open() {
+            Ok(()) if self.world.push_of(&self.pipe, name, events, bytes) => {
+                self.accepted.fetch_add(events, Ordering::Relaxed);
+                return;
             }
-            return;
+            Ok(()) => self.pipe.check_open(),
+            Err(closed) => Err(closed),
+        };
+        self.refused.fetch_add(events, Ordering::Relaxed);
+        if refused == Err(Closed::SenderFailed) {
+            assert!(self.tally.failure_reason.get().is_some(), "whoever is refused for a failure finds the reason");
         }
-        let call = self.world.call_from(&self.pipe, name, events);
-        self.pipe.push(if self.watched { call.watched() } else { call });
-        self.accepted.fetch_add(events, Ordering::Relaxed);
     }
 
     /// What the sender's thread does.
-    pub fn send(&self, limits: Limits, script: Script) {
-        let pace = Pace { limits, wait: WaitStrategy::Park, heartbeat: Duration::ZERO };
+    pub fn send(&self, script: Script) {
+        self.send_with(script, Duration::ZERO);
+    }
+
+    /// The same with heartbeats.
+    pub fn send_with(&self, script: Script, heartbeat: Duration) {
+        let pace = Pace { wait: WaitStrategy::Park, heartbeat };
         let sink = ModelSink { world: self.world.clone(), script: script.iter() };
         let mut sender = Sender::new(&self.pipe, &self.tally, sink, pace);
         let cause = match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| sender.run())) {
@@ -101,7 +109,7 @@ impl Rig {
             Err(panic) => std::panic::resume_unwind(panic),
         };
         if let Some(cause) = cause {
-            sender.bury(cause);
+            sender.settle_failure(cause);
         }
     }
 
@@ -112,23 +120,33 @@ impl Rig {
         first
     }
 
+    /// What stop does that has no time: says what is abandoned, for good.
+    pub fn stop_at_once(&self) -> u64 {
+        self.stop(Some(Instant::now()));
+        self.pipe.abandon();
+        self.pipe.ring().abandoned()
+    }
+
     /// Judges the execution when all threads have ended; `told` is whether the sender had the time to tell of everything.
-    pub fn judge(&self, counts: &Counts, told: bool) {
-        let log = self.world.log();
+    pub fn judge(self: Arc<Self>, counts: &Counts, told: bool) {
+        let mut rig = Arc::into_inner(self).expect("all threads have ended");
+        let log = rig.world.log();
         let get = |number: &AtomicU64| number.load(Ordering::Relaxed);
-        let (evicted, failed) = (self.pipe.queue().evicted(), self.tally.failed.get());
-        let accounts = Accounts { evicted, failed, abandoned: self.pipe.abandoned(), told };
+        let ring = rig.pipe.ring();
+        let (evicted, failed) = (ring.evicted(), rig.tally.failed.get());
+        let accounts = Accounts { evicted, failed, abandoned: ring.abandoned(), told };
         judge(&log, accounts);
-        assert_eq!(self.tally.events.get(), published(&log));
-        let accounted = self.tally.events.get() + evicted + failed + accounts.abandoned;
-        assert_eq!(get(&self.accepted), accounted, "I1: what was accepted is accounted for: {log:#?}");
-        let used_up = self.tally.messages.get() + evicted + failed;
-        assert_eq!(self.tally.sequence.get(), used_up, "the sequence rule: {log:#?}");
-        assert!(self.pipe.queue().is_empty(), "I7: drained");
+        assert_eq!(rig.tally.events.get(), published(&log));
+        let accounted = rig.tally.events.get() + evicted + failed + accounts.abandoned;
+        assert_eq!(get(&rig.accepted), accounted, "I1: what was accepted is accounted for: {log:#?}");
+        let used_up = rig.tally.messages.get() + evicted + failed;
+        assert_eq!(rig.tally.sequence.get(), used_up, "the sequence rule: {log:#?}");
+        assert!(ring.is_empty(), "I7: drained");
         counts.note(Seen::Evicted, evicted > 0);
-        counts.note(Seen::Refused, get(&self.refused) > 0);
+        counts.note(Seen::Refused, get(&rig.refused) > 0);
         counts.note(Seen::Special, accounts.abandoned > 0);
+        counts.note(Seen::Skipped, ring.skipped() > 0);
         drop(log);
-        assert_buffers_home(&self.pipe, &self.world);
+        assert_frames_home(&mut rig.pipe);
     }
 }

@@ -4,7 +4,7 @@
 
 use kv_events::WaitStrategy;
 use kv_events::internals::{
-    Batch, Call, Limits, Pace, Pipe, RUN, SendError, Sender, Sink, SweepEnd, SweepTable, Tally,
+    Batch, Call, Held, Limits, Pace, Pipe, RUN, SendError, Sender, Sink, SweepEnd, SweepTable, Tally,
 };
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -130,24 +130,22 @@ impl Rig {
     }
 
     /// Asserts I1, the sequence rule and I8 when all is over.
-    fn assert_settled(&self) {
-        let (evicted, failed) = (self.pipe.ring().evicted(), self.tally.failed.get());
-        let accounted = self.tally.events.get() + evicted + failed + self.pipe.ring().abandoned();
-        assert_eq!(self.accepted.load(Ordering::Relaxed), accounted, "I1");
-        assert_eq!(self.tally.sequence.get(), self.tally.messages.get() + evicted + failed, "the sequence rule");
-        assert_frames_home(&self.pipe);
+    fn assert_settled(self: Arc<Self>) {
+        let mut rig = Arc::into_inner(self).expect("all threads have ended");
+        let (evicted, failed) = (rig.pipe.ring().evicted(), rig.tally.failed.get());
+        let accounted = rig.tally.events.get() + evicted + failed + rig.pipe.ring().abandoned();
+        assert_eq!(rig.accepted.load(Ordering::Relaxed), accounted, "I1");
+        assert_eq!(rig.tally.sequence.get(), rig.tally.messages.get() + evicted + failed, "the sequence rule");
+        assert_frames_home(&mut rig.pipe);
     }
 }
 
 /// Asserts I8 at rest: every frame is idle, once.
-fn assert_frames_home(pipe: &Pipe<Numbered>) {
+fn assert_frames_home(pipe: &mut Pipe<Numbered>) {
     let made = pipe.pool().made();
-    assert_eq!(pipe.pool().idle(), made, "I8: every frame is home");
-    let mut held: Vec<_> = (0..made).map_while(|_| pipe.take_frame(1)).collect();
-    let distinct: HashSet<u64> = held.iter_mut().map(|held| pipe.frame(held).buffer).collect();
-    // Those in the lanes of other threads stay there; new ones were made instead.
-    assert_eq!(distinct.len(), held.len(), "I8: no frame is there twice");
-    held.into_iter().for_each(|held| pipe.give_back(held));
+    let home: Vec<u32> = pipe.pool_mut().drain().iter().map(Held::number).collect();
+    assert_eq!(home.len() as u64, made, "I8: every frame is home");
+    assert_eq!(home.iter().collect::<HashSet<_>>().len(), home.len(), "I8: no frame is there twice");
 }
 
 /// Asserts I2 to I5 where they can be told exactly: one producer, numbered without holes. At every message the numbers

@@ -1,20 +1,9 @@
 //! The runner of the models, and the calls that travel in them.
 
-use kv_events::internals::model_queue::{Algorithm, StandIn};
-use kv_events::internals::{Call, Fault, Limits, Pipe, active_fault, parking};
-use loom::cell::UnsafeCell;
+use kv_events::internals::{Batch, Call, Fault, Limits, Pipe, RUN, active_fault, parking};
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// One step per operation; tells the order.
-pub const SPEC: StandIn = StandIn::new(Algorithm::Spec).telling();
-/// The same as a pool, where nobody asks for the order.
-pub const SPEC_POOL: StandIn = StandIn::new(Algorithm::Spec);
-/// The ported ring; tells the order.
-pub const RING: StandIn = StandIn::new(Algorithm::Ring { start: 0 }).telling();
-/// The same as a pool.
-pub const RING_POOL: StandIn = StandIn::new(Algorithm::Ring { start: 0 });
 
 /// What can happen in an execution; the runner counts the executions in which it did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +11,8 @@ pub enum Seen {
     Evicted,
     Parked,
     Refused,
+    /// A position was skipped because its claimer had not come.
+    Skipped,
     /// What else the model is there for.
     Special,
 }
@@ -41,7 +32,7 @@ pub struct Model {
 #[derive(Default)]
 pub struct Counts {
     executions: AtomicU64,
-    seen: [AtomicU64; 4],
+    seen: [AtomicU64; 5],
 }
 
 impl Counts {
@@ -63,6 +54,7 @@ impl Model {
         let mut builder = loom::model::Builder::new();
         builder.preemption_bound = builder.preemption_bound.or(bound);
         builder.max_branches = 50_000;
+        let begun = std::time::Instant::now();
         builder.check({
             let counts = Arc::clone(&counts);
             move || {
@@ -73,10 +65,14 @@ impl Model {
             }
         });
         let executions = counts.executions.load(Ordering::Relaxed);
-        let [evicted, parked, refused] = [Seen::Evicted, Seen::Parked, Seen::Refused].map(|what| counts.get(what));
+        let [evicted, parked, refused, skipped] =
+            [Seen::Evicted, Seen::Parked, Seen::Refused, Seen::Skipped].map(|what| counts.get(what));
         // Not `println!`, which the test harness swallows.
-        let line =
-            format!("model {name} executions={executions} evicted={evicted} parked={parked} refused={refused}\n");
+        let line = format!(
+            "model {name} executions={executions} evicted={evicted} parked={parked} refused={refused} \
+             skipped={skipped} seconds={:.1}\n",
+            begun.elapsed().as_secs_f64()
+        );
         std::io::stdout().write_all(line.as_bytes()).unwrap();
         // With a fault in, only what the model asserts may count as catching it.
         if active_fault().is_none() {
@@ -105,12 +101,10 @@ pub struct Message {
 /// What is known of one execution. The standard library's mutex: writing it down is no step of the model.
 #[derive(Debug, Default)]
 pub struct Log {
-    /// Calls in the order in which they got into the queue, with their events.
-    pub queued: Vec<(Name, u64)>,
+    /// Accepted calls: first position, name, events.
+    pub queued: Vec<(u64, Name, u64)>,
     /// Messages in the order of sending.
     pub messages: Vec<Message>,
-    /// Buffers made.
-    pub buffers: u32,
 }
 
 /// A log that all of a model's threads write.
@@ -126,88 +120,66 @@ impl World {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A call in a new buffer.
-    pub fn call(&self, name: Name, events: u64) -> ModelCall {
-        let mut log = self.log();
-        log.buffers += 1;
-        ModelCall { name, events, buffer: log.buffers, contents: None, world: self.clone() }
+    /// Writes down that a call was accepted.
+    pub fn queued(&self, at: u64, name: Name, events: u64) {
+        self.log().queued.push((at, name, events));
     }
 
-    /// A call in a buffer of the pipe's pool, or in a new one.
-    pub fn call_from(&self, pipe: &Pipe<ModelCall>, name: Name, events: u64) -> ModelCall {
-        match pipe.take_buffer() {
-            None => self.call(name, events),
-            Some(buffer) => ModelCall { name, events, contents: None, ..buffer },
-        }
-    }
-
-    /// Writes down that a batch was sent.
-    pub fn sent(&self, sequence: u64, batch: &[ModelCall], failed: bool) {
-        batch.iter().for_each(ModelCall::read);
-        let calls = batch.iter().map(|call| call.name).collect();
+    /// Writes down that a message was sent.
+    pub fn sent(&self, sequence: u64, calls: Vec<Name>, failed: bool) {
         self.log().messages.push(Message { sequence, calls, failed });
+    }
+
+    /// The same for a batch.
+    pub fn sent_batch(&self, sequence: u64, batch: Batch<'_, ModelCall>, failed: bool) {
+        self.sent(sequence, batch.calls().map(|call| call.name).collect(), failed);
+    }
+
+    /// Writes a call into a frame of the pipe and queues it; says whether it was accepted.
+    pub fn push(&self, pipe: &Pipe<ModelCall>, name: Name, events: u64) -> bool {
+        self.push_of(pipe, name, events, 1)
+    }
+
+    /// The same for a call of so many bytes.
+    pub fn push_of(&self, pipe: &Pipe<ModelCall>, name: Name, events: u64, bytes: usize) -> bool {
+        let mut held = pipe.take_frame(1).expect("a model has memory");
+        *pipe.frame(&mut held) = ModelCall { name, events, bytes, world: Some(self.clone()) };
+        pipe.push(held).is_ok()
     }
 }
 
-/// A call, in a buffer that has a number.
+/// A call in a frame, whose cell loom watches: reading it has to come after writing it.
 #[derive(Debug)]
 pub struct ModelCall {
     pub name: Name,
     pub events: u64,
-    pub buffer: u32,
-    contents: Option<Arc<UnsafeCell<Name>>>,
-    world: World,
-}
-
-impl ModelCall {
-    /// The same with contents that loom watches: reading them has to come after writing them. For queues that hand
-    /// something over.
-    pub fn watched(mut self) -> Self {
-        let contents = UnsafeCell::new((0, 0));
-        // SAFETY: nobody else has it yet.
-        contents.with_mut(|place| unsafe { *place = self.name });
-        self.contents = Some(Arc::new(contents));
-        self
-    }
-
-    /// Gives it another name and other contents, in place.
-    pub fn rewrite(&mut self, name: Name) {
-        self.name = name;
-        if let Some(contents) = &self.contents {
-            // SAFETY: loom's cell panics if anyone else may be in it.
-            contents.with_mut(|place| unsafe { *place = name });
-        }
-        self.read();
-    }
-
-    /// Reads the contents.
-    pub fn read(&self) {
-        if let Some(contents) = &self.contents {
-            // SAFETY: loom's cell panics if this is not ordered after the write.
-            assert_eq!(contents.with(|place| unsafe { *place }), self.name);
-        }
-    }
+    pub bytes: usize,
+    world: Option<World>,
 }
 
 impl Call for ModelCall {
+    fn run(_: usize) -> Option<[Self; RUN]> {
+        Some(std::array::from_fn(|_| ModelCall { name: (0, 0), events: 0, bytes: 0, world: None }))
+    }
+
     fn events(&self) -> u64 {
         self.events
     }
 
     fn bytes(&self) -> usize {
-        1
+        self.bytes
     }
 
     fn footprint(&self) -> usize {
         1
     }
 
-    fn placed(&self) {
-        self.world.log().queued.push((self.name, self.events));
-    }
+    fn trim(&mut self) {}
 
-    fn twin(&self) -> Option<Self> {
-        Some(ModelCall { contents: None, world: self.world.clone(), ..*self })
+    fn placed(&self, at: u64) {
+        if let Some(world) = &self.world {
+            world.queued(at, self.name, self.events);
+        }
     }
 }
 
@@ -216,29 +188,48 @@ pub const fn at_most(events: u64) -> Limits {
     Limits { events, bytes: usize::MAX }
 }
 
-/// Asserts I8 at rest: every buffer that was made is in the pool, once.
-pub fn assert_buffers_home(pipe: &Pipe<ModelCall>, world: &World) {
-    let made = world.log().buffers;
-    let mut home: Vec<u32> = std::iter::from_fn(|| pipe.take_buffer()).map(|call| call.buffer).collect();
+/// Asserts I8 at rest: every frame that was made is in the pool, once.
+pub fn assert_frames_home(pipe: &mut Pipe<ModelCall>) {
+    let made = pipe.pool().made();
+    let mut home: Vec<u32> = pipe.pool_mut().drain().iter().map(|held| held.number()).collect();
+    assert_eq!(home.len() as u64, made, "I8: every frame is home");
     home.sort_unstable();
-    assert_eq!(home, (1..=made).collect::<Vec<_>>(), "every buffer is home, and once");
+    home.dedup();
+    assert_eq!(home.len() as u64, made, "I8: no frame is there twice");
 }
 
 /// The faults, and the model that each has to fail: read by `faults.sh`.
 const CAUGHT_BY: &[(Fault, &str)] = &[
-    (Fault::GapAfterEviction, "queue::two_producers"),
-    (Fault::GapBeforeEviction, "queue::two_producers"),
-    (Fault::PopOutsideLock, "queue::two_producers"),
-    (Fault::CarryOver, "queue::calls_of_two_events"),
     (Fault::NoProducerFence, "wake::"),
     (Fault::NoSenderFence, "wake::"),
     (Fault::ParkWithoutRecheck, "wake::"),
+    (Fault::WakesAlways, "wake::"),
+    (Fault::WakeClose, "stop::one_is_first"),
+    (Fault::RingPublish, "ring::"),
+    (Fault::RingRead, "ring::"),
+    (Fault::RingIgnoresLap, "ring::"),
+    (Fault::RingIgnoresKind, "ring::"),
+    (Fault::RingMovesBlindly, "ring::"),
+    (Fault::RingPublishesBlindly, "ring::"),
+    (Fault::RingLeavesOutSkip, "ring::"),
+    (Fault::RingSkipsNoSecond, "ring::"),
+    (Fault::RingMakesNoRoom, "ring::"),
+    (Fault::RingOneTooMany, "ring::"),
+    (Fault::RingJoinsAcrossLoss, "pipeline::"),
+    (Fault::RingClosesInTwoSteps, "stop::"),
+    (Fault::RingEndsWithoutWalk, "stop::"),
+    (Fault::GapEarly, "ring::"),
+    (Fault::GapForgottenAtEnd, "stop::"),
+    (Fault::CarryOver, "pipeline::"),
     (Fault::StopForgetsDrain, "stop::"),
-    (Fault::ProducerIgnoresEnd, "stop::"),
+    (Fault::SecondStopReturns, "stop::"),
     (Fault::SweepChecksEarly, "sweep::"),
     (Fault::VictimNotReturned, "pipeline::"),
-    (Fault::BufferReturnedTwice, "pipeline::"),
-    (Fault::RingReleaseRelaxed, "queue::"),
+    (Fault::FrameReturnedTwice, "pipeline::"),
+    (Fault::StackPush, "pool::"),
+    (Fault::StackPop, "pool::"),
+    (Fault::StackWithoutCount, "pool::"),
+    (Fault::HeartbeatTellsNothing, "pipeline::heartbeat"),
 ];
 
 #[test]

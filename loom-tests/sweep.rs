@@ -4,8 +4,9 @@
 //! A small master: shards with locks, mutation and publish under the shard's lock, and a sweep that takes one shard after
 //! another. The judge replays the queue as a subscriber would, and compares.
 
-use crate::support::{Model, ModelCall, SPEC, Seen, World, at_most};
-use kv_events::internals::{EvictingQueue, SweepEnd, SweepTable};
+use crate::support::{Model, Name, Seen};
+use kv_events::internals::{SweepEnd, SweepTable};
+use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::sync::{Arc, Mutex};
 use loom::thread;
 
@@ -20,8 +21,10 @@ const TENANT: &str = "a";
 struct Master {
     shards: Vec<Mutex<bool>>,
     sweeps: SweepTable,
-    queue: EvictingQueue<ModelCall>,
-    world: World,
+    /// What the ring does first: claims a position.
+    claimed: AtomicU64,
+    /// What was queued, with its position; no step of the model.
+    queued: std::sync::Mutex<Vec<(u64, Name)>>,
 }
 
 impl Master {
@@ -30,23 +33,29 @@ impl Master {
         Arc::new(Master {
             shards: (0..shards).map(|shard| Mutex::new(shard == 0)).collect(),
             sweeps: SweepTable::new(),
-            queue: SPEC.make(|| EvictingQueue::new(16, 1)),
-            world: World::new(),
+            claimed: AtomicU64::new(0),
+            queued: std::sync::Mutex::new(Vec::new()),
         })
     }
 
     fn publish(&self, what: u8, shard: usize) {
-        self.queue.push(self.world.call((what, shard as u32), 1), drop);
+        // Relaxed, as in the ring.
+        let at = self.claimed.fetch_add(1, Ordering::Relaxed);
+        self.queued.lock().unwrap().push((at, (what, shard as u32)));
     }
 
     fn store(&self, tenant: &str, shard: usize) {
         let mut object = self.shards[shard].lock().unwrap();
         if tenant == TENANT {
             *object = true;
-            self.sweeps.store(tenant.as_bytes(), || self.publish(STORED, shard));
-        } else {
-            self.sweeps.store(tenant.as_bytes(), || ());
         }
+        let stored = self.sweeps.store(tenant.as_bytes(), || -> Result<(), ()> {
+            if tenant == TENANT {
+                self.publish(STORED, shard);
+            }
+            Ok(())
+        });
+        stored.unwrap();
     }
 
     /// Removes everything; `true` if it could say so.
@@ -68,19 +77,18 @@ impl Master {
     }
 
     fn judge(&self) {
-        let mut batch = Vec::with_capacity(16);
-        self.queue.take(at_most(16), &mut batch);
+        let mut queued = self.queued.lock().unwrap().clone();
+        queued.sort_unstable();
         let mut view: Vec<bool> = (0..self.shards.len()).map(|shard| shard == 0).collect();
-        for call in &batch {
-            match call.name {
+        for (_, name) in &queued {
+            match *name {
                 (STORED, shard) => view[shard as usize] = true,
                 (REMOVED, shard) => view[shard as usize] = false,
                 _ => view.fill(false),
             }
         }
         let master: Vec<bool> = self.shards.iter().map(|object| *object.lock().unwrap()).collect();
-        let calls: Vec<_> = batch.iter().map(|call| call.name).collect();
-        assert_eq!(view, master, "the view is what the master has: {calls:?}");
+        assert_eq!(view, master, "the view is what the master has: {queued:?}");
     }
 }
 
@@ -128,6 +136,57 @@ fn two_stores() {
 fn two_sweeps() {
     let must_see = &[Seen::Refused, Seen::Special];
     check(Model { name: "sweep_two_sweeps", bound: Some(3), floor: 1000, must_see }, 1, 2, &[(TENANT, 0)]);
+}
+
+/// A store that is refused interrupts nothing, and one sweep that is given up leaves the other as it was.
+#[test]
+fn refused_and_cancelled() {
+    let model = Model { name: "sweep_refused_and_cancelled", bound: None, floor: 10, must_see: &[Seen::Special] };
+    model.check(|counts| {
+        let master = Master::new(1);
+        let sweeper = thread::spawn({
+            let master = Arc::clone(&master);
+            move || assert!(master.sweep(), "what was not queued interrupts nothing")
+        });
+        let other = thread::spawn({
+            let master = Arc::clone(&master);
+            move || {
+                let token = master.sweeps.begin(TENANT);
+                assert_eq!(master.sweeps.store(TENANT.as_bytes(), || Err("refused")), Err("refused"));
+                master.sweeps.cancel(token);
+            }
+        });
+        sweeper.join().unwrap();
+        other.join().unwrap();
+        assert!(master.sweeps.is_idle(), "all have gone");
+        counts.note(Seen::Special, true);
+        master.judge();
+    });
+}
+
+/// Sweeps of different tenants: a store interrupts its own tenant's alone.
+#[test]
+fn sweeps_of_two_tenants() {
+    let model = Model { name: "sweep_two_tenants", bound: Some(3), floor: 100, must_see: &[Seen::Special] };
+    model.check(|counts| {
+        let master = Master::new(1);
+        let sweeper = thread::spawn({
+            let master = Arc::clone(&master);
+            move || assert!(master.sweep(), "a store of another tenant interrupts nothing")
+        });
+        let other = thread::spawn({
+            let master = Arc::clone(&master);
+            move || {
+                let token = master.sweeps.begin("b");
+                master.store("b", 0);
+                master.sweeps.end(token, || ())
+            }
+        });
+        sweeper.join().unwrap();
+        assert_eq!(other.join().unwrap(), SweepEnd::Interrupted, "its own tenant's does");
+        counts.note(Seen::Special, true);
+        master.judge();
+    });
 }
 
 /// A store of another tenant interrupts nothing.

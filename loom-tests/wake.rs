@@ -1,34 +1,33 @@
 //! Sleeping and waking: I6. The sender ends when it has received everything, so a lost wake-up is a deadlock, which loom
 //! reports; were it ended from outside, that would wake it and hide the loss.
 
-use crate::support::{Model, ModelCall, RING, RING_POOL, SPEC, SPEC_POOL, Seen, World, at_most};
-use kv_events::internals::model_queue::StandIn;
-use kv_events::internals::{EvictingQueue, Pipe, Pool, parking};
+use crate::support::{Model, ModelCall, Seen, World, at_most};
+use kv_events::internals::{Pipe, lanes, parking};
 use loom::sync::Arc;
 use loom::thread;
 use std::time::Duration;
 
 #[derive(Clone, Copy)]
 struct Race {
-    queue: StandIn,
-    pool: StandIn,
     producers: u8,
     calls: u32,
     timeout: Option<Duration>,
 }
 
-const RACE: Race = Race { queue: SPEC, pool: SPEC_POOL, producers: 1, calls: 2, timeout: None };
+const RACE: Race = Race { producers: 1, calls: 2, timeout: None };
 
 impl Race {
     fn check(self, name: &'static str, bound: usize, floor: u64, must_see: &'static [Seen]) {
         Model { name, bound: Some(bound), floor, must_see }.check(move |counts| {
             let world = World::new();
-            let queue = self.queue.make(|| EvictingQueue::new(2, 1));
-            let pipe = Arc::new(Pipe::new(queue, self.pool.make(|| Pool::new(4, 1))));
+            let pipe = Arc::new(Pipe::new(2, 1, at_most(8), 8, 1).unwrap());
             let producers: Vec<_> = (1..=self.producers)
                 .map(|producer| {
                     let (world, pipe) = (world.clone(), Arc::clone(&pipe));
-                    thread::spawn(move || (0..self.calls).for_each(|n| pipe.push(world.call((producer, n), 1))))
+                    thread::spawn(move || {
+                        lanes::set_lane(producer as usize - 1);
+                        (0..self.calls).for_each(|n| assert!(world.push(&pipe, (producer, n), 1)));
+                    })
                 })
                 .collect();
             let all = u64::from(self.producers) * u64::from(self.calls);
@@ -40,7 +39,7 @@ impl Race {
             let sleeps = sender.join().unwrap();
             let (parks, unparks) = parking::counts();
             assert!(unparks <= sleeps, "I6: {unparks} wake-ups for a sender that went to sleep {sleeps} times");
-            counts.note(Seen::Evicted, pipe.queue().evicted() > 0);
+            counts.note(Seen::Evicted, pipe.ring().evicted() > 0);
             // It was never asleep, and all came all the same.
             counts.note(Seen::Special, parks == 0 && unparks == 0);
         });
@@ -50,15 +49,15 @@ impl Race {
 /// Takes until `all` events are accounted for; says how many times it wanted to sleep.
 fn receive(pipe: &Pipe<ModelCall>, all: u64, timeout: Option<Duration>) -> u64 {
     pipe.register_sender();
-    let mut batch = Vec::with_capacity(8);
+    let (mut consumer, mut batch) = (pipe.consumer(), Vec::with_capacity(8));
     let (mut accounted, mut sleeps) = (0, 0);
     while accounted < all {
-        accounted += pipe.take(at_most(8), &mut batch) + batch.len() as u64;
+        accounted += pipe.take(&mut consumer, &mut batch) + batch.len() as u64;
         if batch.is_empty() {
             sleeps += 1;
             pipe.park(timeout);
         }
-        batch.clear();
+        pipe.recycle(&mut consumer, &mut batch);
     }
     sleeps
 }
@@ -81,11 +80,4 @@ fn two_producers() {
 fn timed() {
     let race = Race { timeout: Some(Duration::from_secs(1)), ..RACE };
     race.check("wake_timed", 3, 500, &[Seen::Parked, Seen::Special]);
-}
-
-/// On the ported ring, whose emptiness is two loads.
-#[test]
-fn ring() {
-    let race = Race { queue: RING, pool: RING_POOL, calls: 1, ..RACE };
-    race.check("wake_ring", 3, 100, &[Seen::Parked, Seen::Special]);
 }

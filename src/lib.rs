@@ -100,7 +100,7 @@ pub mod internals {
     pub use crate::publisher::transport::{Opened, Transport};
     pub use crate::sender::*;
     #[cfg(all(loom, feature = "loom"))]
-    pub use crate::sync::parking;
+    pub use crate::sync::{lanes, parking};
     pub use crate::wire::encode::{Context, EncodedCall, Encoder};
     pub use crate::wire::frame::Frame;
     pub use crate::wire::message::{Header, PayloadWriter};

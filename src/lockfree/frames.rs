@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32 as Count, Ordering};
 /// Frames that are made, handed out and given back together. Small in models, so that they meet the ends of runs.
 #[cfg(not(all(loom, feature = "loom")))]
 pub const RUN: usize = 15;
+/// Frames that are made, handed out and given back together.
 #[cfg(all(loom, feature = "loom"))]
 pub const RUN: usize = 3;
 
@@ -58,8 +59,20 @@ pub struct Held(u32);
 impl Held {
     /// To be called by whoever an index was handed over to, once.
     pub(super) fn of(index: u32) -> Self {
-        debug_assert!(index & PLACE != 0);
+        debug_assert!(index != 0);
         Held(index)
+    }
+
+    /// One that stands for a frame of a model's own.
+    #[cfg(all(loom, feature = "loom"))]
+    pub fn for_model(index: u32) -> Self {
+        Held(index)
+    }
+
+    /// The index, for models and tests.
+    #[cfg(feature = "__internals")]
+    pub fn number(&self) -> u32 {
+        self.0
     }
 
     /// Hands the frame over, as a number.

@@ -241,6 +241,12 @@ impl<T: Call> Pipe<T> {
         &self.ring
     }
 
+    /// The pool, at rest.
+    #[cfg(feature = "__internals")]
+    pub fn pool_mut(&mut self) -> &mut Pool<T> {
+        &mut self.pool
+    }
+
     /// The pool, for its figures.
     pub fn pool(&self) -> &Pool<T> {
         &self.pool

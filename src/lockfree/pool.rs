@@ -233,6 +233,23 @@ impl<T: Call> Pool<T> {
         }
     }
 
+    /// Every idle frame, for models and stress tests at rest.
+    #[cfg(feature = "__internals")]
+    pub fn drain(&mut self) -> Vec<Held> {
+        let mut all = Vec::new();
+        for lane in &self.lanes {
+            // SAFETY: the pool is borrowed mutably, so no call is under way.
+            while let Some(index) = lane.queue.with_mut(|queue| unsafe { (*queue).take(self) }) {
+                all.push(Held::of(index));
+            }
+        }
+        while let Some(run) = self.take_run() {
+            all.extend(run.map(Held::of));
+        }
+        all.extend(std::iter::from_fn(|| self.pop_spare()));
+        all
+    }
+
     /// The fault that makes two of one frame.
     pub(super) fn give_twice(&self, held: &Held) {
         self.give(Held::of(held.index()), false);
