@@ -51,8 +51,14 @@ impl Sink<ModelCall> for ModelSink {
 
 impl Rig {
     pub fn new(capacity: usize, burst: usize, limits: Limits) -> Arc<Self> {
+        let pipe = Pipe::new(capacity, burst, limits, 8, 1).unwrap();
+        // Each lane has its frames beforehand, so that what races is what a model is there for; `pool` has the rest.
+        for lane in [1, 0] {
+            lanes::set_lane(lane);
+            pipe.give_back(pipe.take_frame(1).unwrap());
+        }
         Arc::new(Rig {
-            pipe: Pipe::new(capacity, burst, limits, 8, 1).unwrap(),
+            pipe,
             tally: Tally::new(),
             world: World::new(),
             accepted: AtomicU64::new(0),

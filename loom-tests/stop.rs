@@ -25,7 +25,7 @@ fn drains() {
 #[test]
 fn overdue() {
     let must_see = &[Seen::Evicted, Seen::Refused, Seen::Special];
-    Model { name: "stop_overdue", bound: Some(2), floor: 1000, must_see }.check(|counts| {
+    Model { name: "stop_overdue", bound: Some(1), floor: 1000, must_see }.check(|counts| {
         let rig = Rig::new(2, 1, at_most(4));
         rig.publish((0, 0), 1);
         rig.publish((0, 1), 1);
@@ -41,7 +41,7 @@ fn overdue() {
 #[test]
 fn at_once_is_final() {
     let must_see = &[Seen::Refused, Seen::Special];
-    Model { name: "stop_at_once_is_final", bound: Some(2), floor: 1000, must_see }.check(|counts| {
+    Model { name: "stop_at_once_is_final", bound: Some(1), floor: 1000, must_see }.check(|counts| {
         let rig = Rig::new(2, 1, at_most(4));
         let producer = rig.spawn(0, |rig| (0..2).for_each(|n| rig.publish((1, n), 1)));
         let sender = rig.spawn(2, |rig| rig.send(&[]));
@@ -56,7 +56,7 @@ fn at_once_is_final() {
 #[test]
 fn at_once_without_room() {
     let must_see = &[Seen::Evicted, Seen::Refused, Seen::Special];
-    Model { name: "stop_at_once_without_room", bound: Some(3), floor: 1000, must_see }.check(|counts| {
+    Model { name: "stop_at_once_without_room", bound: Some(2), floor: 1000, must_see }.check(|counts| {
         let rig = Rig::new(2, 1, at_most(4));
         rig.publish((0, 0), 1);
         let producers: Vec<_> =
@@ -88,7 +88,7 @@ fn fails_while_draining() {
 
 /// Calls that were claimed before stop, and evict when the sender has taken all there was.
 fn behind_the_last_batch(name: &'static str, script: Script, told: bool) {
-    Model { name, bound: Some(3), floor: 100, must_see: &[Seen::Evicted] }.check(move |counts| {
+    Model { name, bound: Some(1), floor: 100, must_see: &[Seen::Evicted] }.check(move |counts| {
         let rig = Rig::new(2, 1, at_most(4));
         rig.publish((0, 0), 1);
         let producers: Vec<_> =

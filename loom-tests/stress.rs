@@ -13,20 +13,17 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// A call in a buffer that has a number of its own.
+/// A call that says whose it is.
 #[derive(Debug)]
 struct Numbered {
     producer: usize,
     n: u64,
     events: u64,
-    buffer: u64,
 }
 
 impl Call for Numbered {
     fn run(_: usize) -> Option<[Self; RUN]> {
-        static BUFFERS: AtomicU64 = AtomicU64::new(1);
-        let first = BUFFERS.fetch_add(RUN as u64, Ordering::Relaxed);
-        Some(std::array::from_fn(|at| Numbered { producer: 0, n: 0, events: 0, buffer: first + at as u64 }))
+        Some(std::array::from_fn(|_| Numbered { producer: 0, n: 0, events: 0 }))
     }
 
     fn events(&self) -> u64 {

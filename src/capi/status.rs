@@ -35,19 +35,19 @@ pub struct RawStatus {
     pub abandoned_events: u64,
     /// The last number used up: by a message, or by an event that was evicted or failed.
     pub last_sequence: u64,
-    /// Calls in the queue when the sender last looked.
+    /// Events in the queue when the sender last looked.
     pub queue_length: u64,
-    /// The longest queue the sender has seen, in calls.
+    /// The longest queue the sender has seen, in events.
     pub queue_high_water: u64,
-    /// Calls the queue holds at most.
+    /// Events the queue holds at most: the setting, and 2 if that is 1, since a call may have two events.
     pub queue_capacity: u64,
     /// The socket's send high-water mark as read back from it, messages for each subscriber.
     pub send_hwm: u64,
     /// Buffers idle in the pool.
     pub pool_idle: u64,
-    /// Buffers that calls had to make because none was idle.
+    /// Buffers that were made because none was idle; fifteen at a time.
     pub pool_misses: u64,
-    /// Buffers freed because they, or the pool, had grown over the limit.
+    /// Buffers freed because they had grown over `kv_events_retain_bytes`.
     pub pool_freed: u64,
     /// 1 if the publisher publishes at all.
     pub enabled: u8,

@@ -9,7 +9,8 @@ use crate::network::Network;
 use std::time::Duration;
 pub use wait::{MAX_NAP, WaitStrategy};
 
-/// The largest `queue_capacity`: the queue's slots are allocated at start (about 50 bytes each).
+/// The largest `queue_capacity`, events. The queue's table takes 8 bytes of address space for each of them (rounded up to a
+/// power of two) and half a byte for the buffers'; memory is used for what was ever in the queue.
 pub const MAX_QUEUE_CAPACITY: usize = 1 << 24;
 /// The largest `max_event_bytes`.
 pub const MAX_EVENT_BYTES: usize = 64 << 20;
@@ -24,8 +25,10 @@ pub(crate) const CALLERS: usize = 64;
 /// The smallest buffer of a call, bytes: four cache lines hold the usual tenant, group and key. Larger ones are powers of
 /// two.
 pub(crate) const SMALLEST_BUFFER: usize = 256;
-/// A slot of the queue and one of the pool's list, and what holds the buffer, bytes.
-const SLOTS: usize = 2 * 24 + 32;
+/// Idle frames that threads may have by them: two runs in each of their lanes.
+const IN_LANES: usize = 128 * 30;
+/// What holds a buffer, bytes: its frame's line, and its share of what a run has in common.
+const FRAME: usize = 64 + 16;
 /// What a message takes beside its events: header, numbers, ZeroMQ's three records.
 const MESSAGE_OVERHEAD: usize = 512;
 
@@ -142,7 +145,7 @@ impl Config {
         emit_object_key: bool;
         /// `kv_events_emit_legacy_compat`, default true: events carry the pre-RFC field names as well.
         emit_legacy_compat: bool;
-        /// `kv_events_queue_capacity` in calls, default 65536, 1 to [`MAX_QUEUE_CAPACITY`], kept exactly. A full queue
+        /// `kv_events_queue_capacity` in events, default 65536, 1 to [`MAX_QUEUE_CAPACITY`], kept exactly. A full queue
         /// evicts its oldest call. Memory: some 370 bytes a call (24 MiB at the default), most of it taken as the queue
         /// fills and then kept; more where tenant, group and key of a call together take more than 230 bytes (see
         /// [`memory_bound`](Self::memory_bound)).
@@ -192,15 +195,18 @@ impl Config {
     ///
     /// ```text
     ///   (queue_capacity + 64 callers) x (the buffer of a call)
-    /// + (queue_capacity + 64 + max_batch_events) x (2 slots of 24 bytes, 32 for the buffer's handle)
-    /// + (3 + subscribers x send_hwm) x (the largest message)
+    /// + (queue_capacity + 64 + max_batch_events) x (80 bytes for its frame)
+    /// + (queue_capacity, rounded up to a power of two) x 8 bytes
+    /// + 3,840 frames, of 256 bytes each, that idle threads may have by them
+    /// + (4 + subscribers x send_hwm) x (the largest message)
     ///
-    /// buffer of a call: its tenant, group and key, less than max_event_bytes, rounded up to a power of two, at least 256
+    /// buffer of a call: its tenant, group and key, less than max_event_bytes, rounded up to 64, at least 256
     /// largest message:  max_batch_bytes, or max_batch_events x max_event_bytes if that is less, and one more call
     /// ```
     ///
     /// Calls take idle buffers before they make new ones, so those in the pool are among the first line's; idle ones hold no
-    /// more than `retain_bytes` each. Two of the three messages are the batch in the sender's hands. A subscriber that reads
+    /// more than `retain_bytes` each. Buffers are made when they are needed, so an empty queue costs little, whatever its
+    /// capacity (16 MiB of address space and no memory for 2^20 events). Three of the four messages are the batch in the sender's hands. A subscriber that reads
     /// holds nothing for long, and messages are shared by all subscribers that are equally far behind. What the bound leaves
     /// out: the allocator's own losses, some 20 KiB for each connection, and the kernel's socket buffers.
     ///
@@ -218,9 +224,11 @@ impl Config {
     #[must_use]
     pub fn memory_bound(&self, subscribers: usize) -> Option<usize> {
         let call = self.max_event_bytes.saturating_mul(2);
-        let buffer = self.max_event_bytes.max(SMALLEST_BUFFER).checked_next_power_of_two()?;
+        let buffer = self.max_event_bytes.max(SMALLEST_BUFFER).checked_next_multiple_of(64)?;
         let calls = self.queue_capacity.checked_add(CALLERS)?;
-        let slots = calls.checked_add(self.max_batch_events)?.checked_mul(SLOTS)?;
+        let frames = calls.checked_add(self.max_batch_events)?.checked_mul(FRAME)?;
+        let table = self.queue_capacity.checked_next_power_of_two()?.checked_mul(8)?;
+        let lanes = IN_LANES * (SMALLEST_BUFFER + FRAME);
         let batch = self.max_batch_bytes.min(self.max_batch_events.saturating_mul(self.max_event_bytes));
         let message = batch.checked_add(call)?.checked_add(MESSAGE_OVERHEAD)?;
         let stuck = match (subscribers, self.send_hwm as usize) {
@@ -228,8 +236,8 @@ impl Config {
             (_, 0) => return None,
             (subscribers, hwm) => subscribers.checked_mul(hwm)?,
         };
-        let queue = calls.checked_mul(buffer)?.checked_add(slots)?;
-        queue.checked_add(message.checked_mul(stuck.checked_add(3)?)?)
+        let queue = calls.checked_mul(buffer)?.checked_add(frames)?.checked_add(table)?.checked_add(lanes)?;
+        queue.checked_add(message.checked_mul(stuck.checked_add(4)?)?)
     }
 
     /// Checks everything that can be checked without opening anything.

@@ -30,18 +30,14 @@ pub const DROP_DEADLINE: Duration = Duration::from_secs(1);
 /// Publishes a master's KV-cache events.
 ///
 /// It is shared by reference: every method takes `&self`, from any number of threads, under any lock. A call copies the
-/// event's bytes and never waits for a socket, a subscriber, or room in the queue: when the queue is full the oldest call
-/// is evicted, and a sequence gap tells subscribers where. The one thing a call may wait for is another thread's short
-/// critical section: when the queue is full, a few removals; for a `stored` while any remove-all sweep is open, another such
-/// `stored`, or the begin or end of a sweep.
-/// Such a section is well under a microsecond of work, but a scheduler that stops the thread inside it makes the others
-/// wait until it runs again.
-/// Measured in two runs on two cores, three producers flat out into a full queue of 1024 calls, builds competing for both cores
-/// (load 10 to 20): the worst of 9 and 15 million calls waited 84 and 693 ms; with a producer stopped in its calls for 5 ms
-/// at a time 94 and 299 ms, with the sender running 1 ms in every 20 it waited 212 and 224 ms, with the sender under
-/// `SCHED_IDLE` beside two hogs 356 and 504 ms. In all of these about one call in 3,000 to 15,000 waited for more than a
-/// millisecond. With room in the queue, at 60,000 calls a second, the worst of 800,000 calls took 1 to 9 ms. (`tests/faults`:
-/// `overflow`, `frozen`, `throttled`, `starved`, and the others.)
+/// event's bytes and waits for nobody: not for a socket, a subscriber, room in the queue (when it is full the oldest call is
+/// evicted, and a sequence gap tells subscribers where), nor for another thread, whatever a scheduler does to that one. The one
+/// exception is a `stored` while any remove-all sweep is open: it may wait for another such `stored`, or for the begin or end
+/// of a sweep.
+///
+/// What a program cannot prevent remains: a thread that the scheduler stops, a page that is not in memory, and the allocator,
+/// which the first calls need until the pool has grown to what the load takes. A thread that runs under `SCHED_FIFO` may call
+/// it, also on the sender's processor.
 ///
 /// The events of one call travel in one message, in order, and are lost together or not at all. Events of one thread keep
 /// their order.
