@@ -122,7 +122,8 @@ fn heavy_calls() {
 /// place; the one at the end tells.
 #[test]
 fn heartbeat_during_a_retry() {
-    let model = Model { name: "pipeline_heartbeat_during_a_retry", bound: Some(2), floor: 5, must_see: &[Seen::Parked] };
+    let model =
+        Model { name: "pipeline_heartbeat_during_a_retry", bound: Some(2), floor: 5, must_see: &[Seen::Parked] };
     model.check(|counts| {
         let rig = Rig::new(2, 1, at_most(4));
         (0..2).for_each(|n| rig.publish((0, n), 1));

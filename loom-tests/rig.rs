@@ -67,7 +67,11 @@ impl Rig {
     }
 
     /// A thread that has lane `lane`, if there is one of that number.
-    pub fn spawn<R: 'static>(self: &Arc<Self>, lane: usize, role: impl FnOnce(&Rig) -> R + 'static) -> thread::JoinHandle<R> {
+    pub fn spawn<R: 'static>(
+        self: &Arc<Self>,
+        lane: usize,
+        role: impl FnOnce(&Rig) -> R + 'static,
+    ) -> thread::JoinHandle<R> {
         let rig = Arc::clone(self);
         thread::spawn(move || {
             if lane < 2 {

@@ -59,8 +59,9 @@ fn at_once_without_room() {
     Model { name: "stop_at_once_without_room", bound: Some(2), floor: 1000, must_see }.check(|counts| {
         let rig = Rig::new(2, 1, at_most(4));
         rig.publish((0, 0), 1);
-        let producers: Vec<_> =
-            (1..=2).map(|producer| rig.spawn(producer as usize - 1, move |rig| rig.publish((producer, 0), 2))).collect();
+        let producers: Vec<_> = (1..=2)
+            .map(|producer| rig.spawn(producer as usize - 1, move |rig| rig.publish((producer, 0), 2)))
+            .collect();
         let stopper = rig.spawn(2, Rig::stop_at_once);
         producers.into_iter().for_each(|producer| producer.join().unwrap());
         let said = stopper.join().unwrap();
@@ -91,8 +92,9 @@ fn behind_the_last_batch(name: &'static str, script: Script, told: bool) {
     Model { name, bound: Some(1), floor: 100, must_see: &[Seen::Evicted] }.check(move |counts| {
         let rig = Rig::new(2, 1, at_most(4));
         rig.publish((0, 0), 1);
-        let producers: Vec<_> =
-            (1..=2).map(|producer| rig.spawn(producer as usize - 1, move |rig| rig.publish((producer, 0), 2))).collect();
+        let producers: Vec<_> = (1..=2)
+            .map(|producer| rig.spawn(producer as usize - 1, move |rig| rig.publish((producer, 0), 2)))
+            .collect();
         let sender = rig.spawn(2, move |rig| {
             rig.stop(None);
             rig.send(script);
