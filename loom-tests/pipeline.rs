@@ -51,7 +51,8 @@ impl Run {
 /// Stop comes in the midst of the other producer's call.
 #[test]
 fn two_producers_of_whom_one_stops() {
-    RUN.check("pipeline_two_producers_of_whom_one_stops", 1, 1000, &[Seen::Evicted, Seen::Refused]);
+    let run = Run { prefilled: 0, events: 2, ..RUN };
+    run.check("pipeline_two_producers_of_whom_one_stops", 1, 1000, &[Seen::Evicted, Seen::Refused]);
 }
 
 /// One producer with more calls, of two events each.

@@ -187,7 +187,7 @@ fn stream_that_begins_anew_with_its_clock_an_hour_behind_is_read_from_its_first_
     const HOUR: f64 = 3600.0;
     for is_reconnect_told in [false, true] {
         let mut tracker = Tracker::new(Base::ENGINE);
-        let mut see = |tracker: &mut Tracker, sequence: u64, begun: f64| {
+        let see = |tracker: &mut Tracker, sequence: u64, begun: f64| {
             let timestamp = Some(Timestamp::Float(begun + sequence as f64 * 0.01));
             tracker.observe(&Observed { sequence, timestamp, ids: NO_IDS })
         };
