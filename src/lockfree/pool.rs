@@ -34,10 +34,11 @@ pub struct Pool<T> {
     spare: CachePadded<Stack>,
     retain: usize,
     freed: Counter,
-    runs_given: Counter,
-    runs_taken: Counter,
-    spares_given: Counter,
-    spares_taken: Counter,
+    // On lines of their own: what is above is read by every call.
+    runs_given: CachePadded<Counter>,
+    runs_taken: CachePadded<Counter>,
+    spares_given: CachePadded<Counter>,
+    spares_taken: CachePadded<Counter>,
 }
 
 /// A thread's next frames, first in, first out. Only the thread that has the lane's number may touch `queue`.
@@ -76,10 +77,10 @@ impl<T: Call> Pool<T> {
             spare: CachePadded::new(Stack::new()),
             retain,
             freed: Counter::new(),
-            runs_given: Counter::new(),
-            runs_taken: Counter::new(),
-            spares_given: Counter::new(),
-            spares_taken: Counter::new(),
+            runs_given: CachePadded::new(Counter::new()),
+            runs_taken: CachePadded::new(Counter::new()),
+            spares_given: CachePadded::new(Counter::new()),
+            spares_taken: CachePadded::new(Counter::new()),
         })
     }
 
