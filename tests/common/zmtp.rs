@@ -8,6 +8,8 @@ use std::time::Duration;
 pub fn connect(endpoint: &str) -> TcpStream {
     let stream = TcpStream::connect(endpoint.trim_start_matches("tcp://")).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    // What is written is there when the connection is reset.
+    stream.set_nodelay(true).unwrap();
     stream
 }
 
@@ -17,6 +19,7 @@ pub fn greet(stream: &mut TcpStream) -> Result<()> {
     greeting[0] = 0xff;
     greeting[9] = 0x7f;
     greeting[10] = 3;
+    greeting[11] = 1;
     greeting[12..16].copy_from_slice(b"NULL");
     stream.write_all(&greeting)?;
     stream.read_exact(&mut greeting)

@@ -54,6 +54,7 @@ fn main() {
         Some("role:reader") => reader::main(&words),
         Some("role:storm") => peers::storm(&words),
         Some("role:hostile") => peers::hostile(&words),
+        Some("role:idle") => master::idle(),
         Some("role:heartbeats") => peers::heartbeats(&words),
         Some("role:hog") => hog(&words),
         _ => bench(args.iter().map(String::as_str).filter(|arg| !arg.starts_with("--")).collect()),

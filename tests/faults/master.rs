@@ -66,6 +66,20 @@ pub fn main(words: &Words) {
     finish(&publisher, counts, last.then_some(&orders));
 }
 
+/// A publisher that says something only when it is told to.
+pub fn idle() {
+    let publisher = Publisher::start(Config::new("tcp://127.0.0.1:0", "faults")).unwrap();
+    println!("ready endpoint={}", publisher.bound_endpoint().unwrap());
+    let (orders, mut accepted) = (orders(), 0);
+    while orders.recv().unwrap() == "publish" {
+        accepted += u64::from(publisher.cleared(PROBE).is_accepted());
+        assert!(settle(&publisher, accepted));
+        println!("published");
+    }
+    assert!(publisher.stop(Duration::from_secs(60)).closed);
+    println!("stopped");
+}
+
 /// What has become of the producers' events so far.
 fn tell_progress(publisher: &Publisher, probes: u64) {
     let status = publisher.status();

@@ -46,31 +46,34 @@ pub fn reset_within_a_message(endpoint: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Connects, subscribes to six topics, sends a PING behind them, and resets the connection.
-pub fn ping_and_vanish(endpoint: &str) -> io::Result<()> {
+/// Connects, subscribes to `topics` topics, sends a PING behind them, and resets the connection after `pause`.
+pub fn ping_and_vanish(endpoint: &str, topics: u8, pause: Duration) -> io::Result<()> {
     let mut stream = zmtp::connect(endpoint);
     shake_hands(&mut stream)?;
-    let mut frames: Vec<u8> = (0..6_u8).flat_map(|topic| zmtp::subscription(&[b't', topic])).collect();
+    let mut frames: Vec<u8> = (0..topics).flat_map(|topic| zmtp::subscription(&[b't', topic])).collect();
     frames.extend_from_slice(b"\x04\x07\x04PING\0\x0a");
     stream.write_all(&frames)?;
-    std::thread::sleep(Duration::from_millis(20));
+    std::thread::sleep(pause);
     zmtp::reset(stream);
     Ok(())
 }
 
-/// A process of one subscriber with heartbeats that takes eight topics, one after another, and waits to be killed.
+/// A process of one subscriber with heartbeats that takes eight topics more every few milliseconds, until it is killed.
 pub fn heartbeats(words: &Words) {
     let sub = zmq::Context::new().socket(zmq::SUB).unwrap();
     sub.set_heartbeat_ivl(words.number("interval") as i32).unwrap();
     sub.set_heartbeat_timeout(5_000).unwrap();
     sub.set_subscribe(b"kv@a").unwrap();
     sub.connect(words.text("endpoint")).unwrap();
-    for topic in 0..8 {
-        std::thread::sleep(Duration::from_millis(30));
-        sub.set_subscribe(format!("kv@model-{topic}").as_bytes()).unwrap();
+    for burst in 0.. {
+        for topic in 0..8 {
+            sub.set_subscribe(format!("kv@model-{burst}-{topic}").as_bytes()).unwrap();
+        }
+        if burst == 8 {
+            println!("subscribed");
+        }
+        std::thread::sleep(Duration::from_millis(10));
     }
-    println!("subscribed");
-    std::thread::sleep(Duration::from_secs(600));
 }
 
 /// A process of peers that mean no good, until told that it is enough: with `what=garbage` 500 that connect and stay silent

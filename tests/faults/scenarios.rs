@@ -85,8 +85,8 @@ faults! {
     "shaped" shaped [CALLS], "a network that carries 8 Mbit/s, less than there is to send";
     "hostile" hostile [CALLS, ("times", 10)], "peers that send garbage, come and go, and stay silent";
     "topics" topics [CALLS, ("times", 100)], "a peer that subscribes to one topic after another";
-    "abort_by_ping" abort_by_ping [CALLS, ("vanished", 10)],
-        "peers subscribe to six topics, ping, and reset the connection";
+    "abort_by_ping" abort_by_ping [CALLS, ("vanished", 40)],
+        "peers subscribe to 6 or 60 topics, ping, and reset the connection";
     "heartbeat_client" heartbeat_client [CALLS, ("vanished", 8)],
         "subscribers with heartbeats take topic after topic and are killed";
     "restart" restart [CALLS, ("restarts", 1)], "stop, and start on the same port";
@@ -328,17 +328,27 @@ fn beside(peers: &str, time: Duration) -> Result<Seen, String> {
     Ok(done(rig)?.with("KiB more resident", grown).with("times", done_by_peers))
 }
 
-/// Both with a subscriber to whom nothing may happen.
+/// To a publisher that says nothing and looks at its peers once a second, and to a busy one.
 fn abort_by_ping(time: Duration) -> Result<Seen, String> {
+    let mut idle = Child::spawn("idle", "");
+    let endpoint = idle.wait_for("ready")?.text("endpoint").to_owned();
     let mut rig = Rig::start(Load::default(), 1)?;
     rig.go();
     let until = Instant::now() + time;
     let mut vanished = 0;
-    while vanished < 10 || Instant::now() < until {
-        crate::peers::ping_and_vanish(&rig.endpoint).map_err(|error| format!("a raw peer: {error}"))?;
+    while vanished < 40 || Instant::now() < until {
+        let topics = if vanished % 4 < 2 { 6 } else { 60 };
+        let endpoint = if vanished % 2 == 0 { &endpoint } else { &rig.endpoint };
+        crate::peers::ping_and_vanish(endpoint, topics, Duration::from_millis(vanished % 20))
+            .map_err(|error| format!("a raw peer: {error}"))?;
         vanished += 1;
-        run_for(Duration::from_millis(20));
+        if vanished % 10 == 0 {
+            idle.tell("publish");
+            idle.wait_for("published")?;
+        }
     }
+    idle.tell("stop");
+    idle.wait_for("stopped")?;
     rig.work(Duration::ZERO, SOME, 0)?;
     Ok(done(rig)?.with("vanished", vanished))
 }
@@ -349,7 +359,7 @@ fn heartbeat_client(time: Duration) -> Result<Seen, String> {
     let until = Instant::now() + time;
     let mut vanished = 0;
     while vanished < 8 || Instant::now() < until {
-        let clients: Vec<Child> = [30, 100, 300, 1000]
+        let clients: Vec<Child> = [3, 5, 10, 30]
             .map(|ms| Child::spawn("heartbeats", &format!("endpoint={} interval={ms}", rig.endpoint)))
             .into();
         for client in &clients {
