@@ -3,7 +3,7 @@
 use rmp::Marker;
 
 use super::error::ErrorClass;
-use super::ints::{AHEAD, RUN, decode_run, skip_run};
+use super::ints::{AHEAD, RUN, decode_run, fold_run, skip_run};
 use super::text;
 
 /// Size in bytes, marker included, of every value whose marker alone tells it; 0 for the rest.
@@ -248,6 +248,21 @@ impl<'a> Cursor<'a> {
         let (count, bytes) = decode_run(self.data, self.pos, values);
         self.pos += bytes;
         count
+    }
+
+    /// The integer that is next, if it is one of 64 bits without a sign, whatever its value; past it.
+    #[inline(always)]
+    pub(super) fn eat_uint64(&mut self) -> Option<u64> {
+        const U64: u8 = Marker::U64.to_u8();
+        let [U64, value @ ..] = *self.data.get(self.pos..)?.first_chunk::<9>()? else { return None };
+        self.pos += 9;
+        Some(u64::from_be_bytes(value))
+    }
+
+    /// Folds integers of 32 bits at most, as long as nothing else comes and `left` are left.
+    #[inline(always)]
+    pub(super) fn fold_uints32<B>(&mut self, left: &mut u32, init: B, f: &mut impl FnMut(B, u32) -> B) -> B {
+        fold_run(self.data, &mut self.pos, left, init, f)
     }
 
     /// Length of the array that must be next.

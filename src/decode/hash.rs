@@ -42,8 +42,16 @@ impl<'a> BlockHash<'a> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn parse(cursor: &mut Cursor<'a>) -> Read<Self> {
+        // What nearly all hashes are.
+        if let Some(value) = cursor.eat_uint64() {
+            return Ok(BlockHash::Int(value));
+        }
+        BlockHash::parse_any(cursor)
+    }
+
+    fn parse_any(cursor: &mut Cursor<'a>) -> Read<Self> {
         match cursor.head()? {
             Head::Uint(value) => Ok(BlockHash::Int(value)),
             Head::Negative(value) => Ok(BlockHash::Negative(value)),

@@ -176,6 +176,21 @@ impl<'a, T: Element<'a>> Iterator for ListIter<'a, T> {
         }
     }
 
+    #[inline]
+    fn fold<B, F: FnMut(B, T) -> B>(self, init: B, mut f: F) -> B {
+        match self.0 {
+            IterRepr::Wire { left, mut cursor } => {
+                let mut folded = init;
+                for _ in 0..left {
+                    let Ok(element) = T::read(&mut cursor) else { break };
+                    folded = f(folded, element);
+                }
+                folded
+            }
+            IterRepr::Slice(slice) => slice.copied().fold(init, f),
+        }
+    }
+
     fn size_hint(&self) -> (usize, Option<usize>) {
         let left = match &self.0 {
             IterRepr::Wire { left, .. } => *left as usize,

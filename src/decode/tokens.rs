@@ -64,14 +64,14 @@ impl<'a> TokenIds<'a> {
     #[inline]
     #[must_use]
     pub fn iter(&self) -> TokenIter<'a> {
-        match self.0 {
-            Repr::Wire { len, bytes } => TokenIter(IterRepr::Wire(Ahead::new(bytes, len))),
+        TokenIter::new(match self.0 {
+            Repr::Wire { len, bytes } => Source::Wire { left: len, cursor: Cursor::new(bytes, 0) },
             Repr::WirePairs { len, bytes } => {
-                TokenIter(IterRepr::WirePairs { left: len, last: None, cursor: Cursor::new(bytes, 0) })
+                Source::WirePairs { left: len, last: None, cursor: Cursor::new(bytes, 0) }
             }
-            Repr::Slice(slice) => TokenIter(IterRepr::Slice(slice.iter())),
-            Repr::Pairs(pairs) => TokenIter(IterRepr::Pairs { pairs: pairs.iter(), last: None }),
-        }
+            Repr::Slice(slice) => Source::Slice(slice),
+            Repr::Pairs(pairs) => Source::Pairs { pairs, last: None },
+        })
     }
 
     pub(crate) const fn repr(&self) -> Repr<'a> {
@@ -202,59 +202,115 @@ impl<'a> sealed::Element<'a> for Token<'a> {
 }
 
 /// Iterator over [`TokenIds`].
+///
+/// It reads some tokens at a time into a buffer of its own. What fills the buffer takes the source by value and gives both
+/// back, instead of borrowing the iterator: a compiler keeps the place in the buffer in a register only if nobody else has
+/// ever had a pointer to it.
 #[derive(Clone)]
-pub struct TokenIter<'a>(IterRepr<'a>);
+pub struct TokenIter<'a> {
+    next: usize,
+    end: usize,
+    buffer: [u32; AHEAD],
+    source: Source<'a>,
+}
 
+/// Where tokens come from.
 #[derive(Clone)]
-#[expect(clippy::large_enum_variant, reason = "boxing what is read ahead would allocate")]
-enum IterRepr<'a> {
-    Wire(Ahead<'a>),
+enum Source<'a> {
+    Wire { left: u32, cursor: Cursor<'a> },
     WirePairs { left: u32, last: Option<u32>, cursor: Cursor<'a> },
-    Slice(std::slice::Iter<'a, u32>),
-    Pairs { pairs: std::slice::Iter<'a, (u32, u32)>, last: Option<u32> },
+    Slice(&'a [u32]),
+    Pairs { pairs: &'a [(u32, u32)], last: Option<u32> },
 }
 
-/// Reads plain tokens some at a time.
-#[derive(Clone)]
-struct Ahead<'a> {
-    cursor: Cursor<'a>,
-    /// Tokens still to be read from `cursor`.
-    left: u32,
-    next: u8,
-    end: u8,
-    tokens: [u32; AHEAD],
+/// What a buffer is filled with.
+struct Filled<'a> {
+    count: usize,
+    buffer: [u32; AHEAD],
+    source: Source<'a>,
 }
 
-impl<'a> Ahead<'a> {
-    const fn new(bytes: &'a [u8], left: u32) -> Self {
-        Ahead { cursor: Cursor::new(bytes, 0), left, next: 0, end: 0, tokens: [0; AHEAD] }
-    }
-
-    const fn len(&self) -> usize {
-        self.left as usize + (self.end - self.next) as usize
-    }
-
-    #[inline(always)]
-    fn next(&mut self) -> Option<u32> {
-        if self.next == self.end {
-            self.read_ahead()?;
+impl<'a> Source<'a> {
+    /// Tokens still to come from here.
+    fn len(&self) -> usize {
+        match self {
+            Source::Wire { left, .. } => *left as usize,
+            Source::WirePairs { left, last, .. } => *left as usize + usize::from(*left > 0 || last.is_some()),
+            Source::Slice(slice) => slice.len(),
+            Source::Pairs { pairs, last } => pairs.len() + usize::from(!pairs.is_empty() || last.is_some()),
         }
-        let token = self.tokens[usize::from(self.next) % AHEAD];
-        self.next += 1;
-        Some(token)
     }
 
+    /// The next tokens; none if there are no more.
     #[inline(never)]
-    fn read_ahead(&mut self) -> Option<()> {
-        let mut count = self.cursor.uints32(&mut self.tokens);
-        if count == 0 {
-            self.left.checked_sub(1)?;
-            self.tokens[0] = self.cursor.uint32().ok()?;
-            count = 1;
-        }
-        self.left -= count as u32;
-        (self.next, self.end) = (0, count as u8);
-        Some(())
+    fn fill(mut self) -> Filled<'a> {
+        let mut buffer = [0; AHEAD];
+        let count = match &mut self {
+            Source::Wire { left, cursor } => {
+                let mut count = if *left > 0 { cursor.uints32(&mut buffer) } else { 0 };
+                if count == 0 && *left > 0 {
+                    if let Ok(token) = cursor.uint32() {
+                        buffer[0] = token;
+                        count = 1;
+                    }
+                }
+                *left -= count as u32;
+                count
+            }
+            Source::Slice(slice) => {
+                let (now, later) = slice.split_at(slice.len().min(AHEAD));
+                buffer[..now.len()].copy_from_slice(now);
+                *slice = later;
+                now.len()
+            }
+            Source::WirePairs { left, last, cursor } => {
+                let mut count = 0;
+                while let (true, Some(place)) = (*left > 0, buffer.get_mut(count)) {
+                    let Ok((first, second)) = pair(cursor) else { break };
+                    *left -= 1;
+                    *last = Some(second);
+                    *place = first;
+                    count += 1;
+                }
+                count + put_last(*left == 0, last, buffer.get_mut(count))
+            }
+            Source::Pairs { pairs, last } => {
+                let mut count = 0;
+                while let ([(first, second), rest @ ..], Some(place)) = (*pairs, buffer.get_mut(count)) {
+                    *pairs = rest;
+                    *last = Some(*second);
+                    *place = *first;
+                    count += 1;
+                }
+                count + put_last(pairs.is_empty(), last, buffer.get_mut(count))
+            }
+        };
+        Filled { count, buffer, source: self }
+    }
+}
+
+/// Puts the second token of the last pair behind the firsts, once there are no more and there is room; how many that is.
+fn put_last(no_more: bool, last: &mut Option<u32>, place: Option<&mut u32>) -> usize {
+    match (no_more, place) {
+        (true, Some(place)) => last.take().map_or(0, |token| {
+            *place = token;
+            1
+        }),
+        _ => 0,
+    }
+}
+
+impl<'a> TokenIter<'a> {
+    const fn new(source: Source<'a>) -> Self {
+        TokenIter { next: 0, end: 0, buffer: [0; AHEAD], source }
+    }
+
+    /// Fills the empty buffer; whether there is anything in it now.
+    #[inline(always)]
+    fn fill(&mut self) -> bool {
+        let Filled { count, buffer, source } = self.source.clone().fill();
+        (self.next, self.end, self.buffer, self.source) = (0, count, buffer, source);
+        count > 0
     }
 }
 
@@ -263,51 +319,30 @@ impl Iterator for TokenIter<'_> {
 
     #[inline]
     fn next(&mut self) -> Option<u32> {
-        match &mut self.0 {
-            IterRepr::Wire(ahead) => ahead.next(),
-            IterRepr::WirePairs { left, last, cursor } => {
-                let Some(rest) = left.checked_sub(1) else { return last.take() };
-                *left = rest;
-                let (first, second) = pair(cursor).ok()?;
-                *last = Some(second);
-                Some(first)
-            }
-            IterRepr::Slice(slice) => slice.next().copied(),
-            IterRepr::Pairs { pairs, last } => match pairs.next() {
-                Some((first, second)) => {
-                    *last = Some(*second);
-                    Some(*first)
-                }
-                None => last.take(),
-            },
+        if self.next == self.end && !self.fill() {
+            return None;
         }
+        let token = self.buffer[self.next % AHEAD];
+        self.next += 1;
+        Some(token)
     }
 
     #[inline]
     fn fold<B, F: FnMut(B, u32) -> B>(mut self, init: B, mut f: F) -> B {
         let mut folded = init;
-        if let IterRepr::Wire(ahead) = &mut self.0 {
-            loop {
-                let tokens = &ahead.tokens[usize::from(ahead.next)..usize::from(ahead.end)];
-                folded = tokens.iter().copied().fold(folded, &mut f);
-                if ahead.read_ahead().is_none() {
-                    return folded;
-                }
+        loop {
+            folded = self.buffer[self.next..self.end].iter().copied().fold(folded, &mut f);
+            if let Source::Wire { left, cursor } = &mut self.source {
+                folded = cursor.fold_uints32(left, folded, &mut f);
+            }
+            if !self.fill() {
+                return folded;
             }
         }
-        for token in self {
-            folded = f(folded, token);
-        }
-        folded
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let left = match &self.0 {
-            IterRepr::Wire(ahead) => ahead.len(),
-            IterRepr::WirePairs { left, last, .. } => *left as usize + usize::from(*left > 0 || last.is_some()),
-            IterRepr::Slice(slice) => slice.len(),
-            IterRepr::Pairs { pairs, last } => pairs.len() + usize::from(pairs.len() > 0 || last.is_some()),
-        };
+        let left = self.end - self.next + self.source.len();
         (left, Some(left))
     }
 }
