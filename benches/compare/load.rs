@@ -107,6 +107,7 @@ fn on_all(load: Load, work: impl Fn(&mut Producer) + Sync) -> Calls {
             .map(|id| {
                 let ready = &ready;
                 scope.spawn(move || {
+                    super::pin::producer();
                     let mut producer = Producer::new(load, id);
                     // Without it a sleep lasts 50 us longer than asked for.
                     prctl::set_timerslack(1).expect("timer slack");

@@ -23,6 +23,7 @@ mod latency;
 mod load;
 mod machine;
 mod memory;
+mod pin;
 mod plot;
 mod run;
 mod stalled;
@@ -54,6 +55,9 @@ struct Args {
     /// Once, and short: to see that it works.
     #[arg(long)]
     quick: bool,
+    /// Producers on a processor of their own, all else on the others.
+    #[arg(long, global = true)]
+    pin: bool,
     /// Only who has this name, say `ours`; can be said several times.
     #[arg(long, global = true)]
     only: Vec<String>,
@@ -146,6 +150,9 @@ fn main() {
         What::Memory { who, case } => return memory::main(who, case),
         What::Draw { results, beside } => return draw_results(&args.out, results, beside.as_deref()),
         _ => {}
+    }
+    if args.pin {
+        pin::start();
     }
     // `cargo test --benches` runs it without `--bench`: to see that it works.
     let (reps, seconds) = if args.quick || !args.bench { (1, 0.1) } else { (args.reps, args.seconds) };
