@@ -234,19 +234,19 @@ typedef struct kv_events_status_t {
   uint64_t abandoned_events;
   // The last number used up: by a message, or by an event that was evicted or failed.
   uint64_t last_sequence;
-  // Calls in the queue when the sender last looked.
+  // Events in the queue when the sender last looked.
   uint64_t queue_length;
-  // The longest queue the sender has seen, in calls.
+  // The longest queue the sender has seen, in events.
   uint64_t queue_high_water;
-  // Calls the queue holds at most.
+  // Events the queue holds at most: the setting, and 2 if that is 1, since a call may have two events.
   uint64_t queue_capacity;
   // The socket's send high-water mark as read back from it, messages for each subscriber.
   uint64_t send_hwm;
   // Buffers idle in the pool.
   uint64_t pool_idle;
-  // Buffers that calls had to make because none was idle.
+  // Buffers that were made because none was idle; fifteen at a time.
   uint64_t pool_misses;
-  // Buffers freed because they, or the pool, had grown over the limit.
+  // Buffers freed because they had grown over `kv_events_retain_bytes`.
   uint64_t pool_freed;
   // 1 if the publisher publishes at all.
   uint8_t enabled;

@@ -226,3 +226,35 @@ impl fmt::Display for EndpointError {
 }
 
 impl error::Error for EndpointError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::error::Error;
+
+    /// An error with all that is behind it, the way programs print it.
+    fn chain(error: &dyn Error) -> String {
+        let next = |error: &&dyn Error| error.source();
+        let texts: Vec<String> =
+            std::iter::successors(Some(error), |error| next(error)).map(ToString::to_string).collect();
+        texts.join(": ")
+    }
+
+    #[test]
+    fn nothing_is_said_twice() {
+        let os = || io::Error::from_raw_os_error(24);
+        let endpoint = |cause| StartError::Endpoint { endpoint: "tcp://x".to_owned(), cause };
+        for (error, once) in [
+            (endpoint(EndpointError::InUse), "is in use"),
+            (endpoint(EndpointError::Other("no luck".to_owned())), "no luck"),
+            (ConfigError::Missing { setting: "kv_events_backend_id" }.into(), "kv_events_backend_id"),
+            (StartError::Thread(os()), "os error 24"),
+            (StartError::Socket(os()), "os error 24"),
+            (StartError::Resources(Shortage::Descriptors { more: 5, cause: os() }), "os error 24"),
+            (StartError::Resources(Shortage::Descriptors { more: 5, cause: os() }), "5 more file descriptors"),
+        ] {
+            let text = chain(&error);
+            assert_eq!(text.matches(once).count(), 1, "{text}");
+        }
+    }
+}

@@ -54,7 +54,7 @@ pub enum Code {
     TooLarge = -3,
     /// A text is not UTF-8. Counted in `refused_events`.
     NotUtf8 = -4,
-    /// A pointer is null, or a size is too small or one that nothing can have. A call that publishes counts it in `refused_events`.
+    /// A pointer is null, or a size too small. A call that publishes counts it in `refused_events`.
     InvalidArgument = -5,
     /// The handle is null, of another kind, or was freed.
     InvalidHandle = -6,
@@ -119,7 +119,7 @@ impl Code {
                 c"refused: an event would be above kv_events_max_event_bytes; shorten the key or raise the setting"
             }
             Code::NotUtf8 => c"refused: a text is not UTF-8",
-            Code::InvalidArgument => c"a pointer is null, or a size is too small or one that nothing can have",
+            Code::InvalidArgument => c"a pointer is null, or a size too small",
             Code::InvalidHandle => c"the handle is null, of another kind, or was freed",
             Code::Config => c"a setting cannot be used",
             Code::Endpoint => c"the endpoint cannot be bound",
