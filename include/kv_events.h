@@ -55,7 +55,7 @@ enum kv_events_code_t
   KV_EVENTS_TOO_LARGE = -3,
   // A text is not UTF-8. Counted in `refused_events`.
   KV_EVENTS_NOT_UTF8 = -4,
-  // A pointer is null, or a size is too small or one that nothing can have. A call that publishes counts it in `refused_events`.
+  // A pointer is null, or a size too small. A call that publishes counts it in `refused_events`.
   KV_EVENTS_INVALID_ARGUMENT = -5,
   // The handle is null, of another kind, or was freed.
   KV_EVENTS_INVALID_HANDLE = -6,

@@ -234,9 +234,12 @@ mod tests {
 
     /// An error with all that is behind it, the way programs print it.
     fn chain(error: &dyn Error) -> String {
-        let next = |error: &&dyn Error| error.source();
-        let texts: Vec<String> =
-            std::iter::successors(Some(error), |error| next(error)).map(ToString::to_string).collect();
+        let mut texts = vec![error.to_string()];
+        let mut behind = error.source();
+        while let Some(error) = behind {
+            texts.push(error.to_string());
+            behind = error.source();
+        }
         texts.join(": ")
     }
 
