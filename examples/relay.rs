@@ -59,6 +59,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                     publish_again(&publisher, &event);
                 }
             }
+            Delivery::Reconnected { .. } => {} // the next message tells
             Delivery::Malformed { reason, .. } => println!("not a message: {reason}"),
         }
     }

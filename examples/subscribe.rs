@@ -60,6 +60,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 messages += 1;
                 println!("message {}: {} objects are readable", message.sequence(), view.len());
             }
+            Ok(Delivery::Reconnected { .. }) => {} // the next message tells
             Ok(Delivery::Malformed { reason, .. }) => println!("not a message: {reason}"),
             Err(RecvError::Empty) => {}
             Err(error) => return Err(error.into()),

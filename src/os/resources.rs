@@ -32,18 +32,16 @@ impl Needs {
         Needs { descriptors: Self::SOCKET.descriptors + more, threads: Self::SOCKET.threads + 1, bytes: BYTES }
     }
 
-    /// What a subscriber takes that has a context already: per endpoint a socket, its monitor's two ends, each with a
-    /// wake-up channel, and the connection.
+    /// What `count` endpoints of a subscriber take: a connection or a listener each.
     #[cfg_attr(not(unix), allow(dead_code, reason = "there is no subscriber"))]
     pub(crate) const fn endpoints(count: usize) -> Needs {
-        Needs { descriptors: count.saturating_mul(7), threads: 0, bytes: BYTES }
+        Needs { descriptors: count, threads: 0, bytes: 1 << 20 }
     }
 
-    /// What a subscriber takes: a context, the two ends by which it is stopped, and its endpoints.
+    /// What a subscriber takes: what it waits on, what wakes it, and its endpoints.
     #[cfg_attr(not(unix), allow(dead_code, reason = "there is no subscriber"))]
     pub(crate) const fn subscriber(endpoints: usize) -> Needs {
-        let Needs { descriptors, .. } = Self::endpoints(endpoints);
-        Needs { descriptors: descriptors.saturating_add(Self::CONTEXT.descriptors + 2), ..Self::CONTEXT }
+        Needs { descriptors: endpoints.saturating_add(2), ..Self::endpoints(endpoints) }
     }
 }
 

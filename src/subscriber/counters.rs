@@ -12,12 +12,18 @@ use std::sync::Arc;
 pub struct SourceStatus {
     /// The endpoint.
     pub endpoint: String,
+    /// Who it is of those connected to an endpoint that was bound, see [`Source::peer`].
+    pub peer: Option<String>,
     /// The topic, with what is not UTF-8 replaced.
     pub topic: String,
     /// Connections made to the endpoint so far, which is to say that it spoke ZeroMQ; the same for all its topics.
     pub connections: u64,
     /// Connections to it that were lost. One less than `connections` while it is connected, and as many while it is not.
     pub disconnections: u64,
+    /// Why the last attempt at a connection failed, or what is there instead of a publisher; `None` once one is there.
+    pub trouble: Option<String>,
+    /// Whether `trouble` says who is there instead of a publisher.
+    pub is_stranger: bool,
     /// Whatever arrived, malformed ones and duplicates included.
     pub received: u64,
     /// Bytes of it, all frames together.
@@ -30,8 +36,10 @@ pub struct SourceStatus {
     pub malformed_frames: u64,
     /// Not eight bytes of sequence number.
     pub malformed_sequence: u64,
-    /// One topic too many.
+    /// One topic too many, or too long a topic.
     pub malformed_topic: u64,
+    /// A frame above the limit.
+    pub malformed_size: u64,
     /// A payload that is no batch.
     pub malformed_payload: u64,
     /// What came of their numbers. A message counts there whether or not its payload could be read.
@@ -43,7 +51,11 @@ impl SourceStatus {
     /// All that was malformed.
     #[must_use]
     pub fn malformed(&self) -> u64 {
-        self.malformed_frames + self.malformed_sequence + self.malformed_topic + self.malformed_payload
+        self.malformed_frames
+            + self.malformed_sequence
+            + self.malformed_topic
+            + self.malformed_size
+            + self.malformed_payload
     }
 }
 
@@ -52,11 +64,17 @@ impl SourceStatus {
 pub(super) struct ConnectionFigures {
     pub(super) connections: Gauge,
     pub(super) disconnections: Gauge,
+    /// And whether it says who is there instead of a publisher.
+    pub(super) trouble: Mutex<Option<(String, bool)>>,
 }
 
 impl ConnectionFigures {
     pub(super) fn new() -> Arc<Self> {
-        Arc::new(ConnectionFigures { connections: Gauge::new(), disconnections: Gauge::new() })
+        Arc::new(ConnectionFigures {
+            connections: Gauge::new(),
+            disconnections: Gauge::new(),
+            trouble: Mutex::new(None),
+        })
     }
 }
 
@@ -72,6 +90,7 @@ pub(super) struct Figures {
     malformed_frames: Gauge,
     malformed_sequence: Gauge,
     malformed_topic: Gauge,
+    malformed_size: Gauge,
     malformed_payload: Gauge,
     messages: Gauge,
     gaps: Gauge,
@@ -97,6 +116,7 @@ impl Figures {
             malformed_frames: Gauge::new(),
             malformed_sequence: Gauge::new(),
             malformed_topic: Gauge::new(),
+            malformed_size: Gauge::new(),
             malformed_payload: Gauge::new(),
             messages: Gauge::new(),
             gaps: Gauge::new(),
@@ -115,7 +135,8 @@ impl Figures {
         match reason {
             Malformed::Frames(_) => self.malformed_frames.add(1),
             Malformed::SequenceLength(_) => self.malformed_sequence.add(1),
-            Malformed::TooManyTopics => self.malformed_topic.add(1),
+            Malformed::TooManyTopics | Malformed::TopicLength(_) => self.malformed_topic.add(1),
+            Malformed::TooLarge { .. } => self.malformed_size.add(1),
             Malformed::Payload(_) => self.malformed_payload.add(1),
         }
     }
@@ -135,11 +156,15 @@ impl Figures {
 
     fn status(&self) -> SourceStatus {
         let messages = self.messages.get();
+        let (trouble, is_stranger) = self.connection.trouble.lock().clone().unzip();
         SourceStatus {
             endpoint: self.source.endpoint.clone(),
+            peer: self.source.peer.clone(),
             topic: String::from_utf8_lossy(&self.source.topic).into_owned(),
             connections: self.connection.connections.get(),
             disconnections: self.connection.disconnections.get(),
+            trouble,
+            is_stranger: is_stranger.unwrap_or(false),
             received: self.received.get(),
             bytes: self.bytes.get(),
             decoded: self.decoded.get(),
@@ -147,6 +172,7 @@ impl Figures {
             malformed_frames: self.malformed_frames.get(),
             malformed_sequence: self.malformed_sequence.get(),
             malformed_topic: self.malformed_topic.get(),
+            malformed_size: self.malformed_size.get(),
             malformed_payload: self.malformed_payload.get(),
             counters: tracker::Counters {
                 messages,
@@ -181,8 +207,13 @@ impl StatusHandle {
         figures
     }
 
+    pub(super) fn leave(&self, left: &Arc<Figures>) {
+        self.0.lock().retain(|figures| !Arc::ptr_eq(figures, left));
+    }
+
     /// Every source's figures. Each endpoint has a source for the topic that was subscribed to from the beginning; other
-    /// topics' sources are there once their first message is.
+    /// topics' sources are there once their first message is, and until they are released (see
+    /// [`Settings::topic_idle`](super::Settings::topic_idle)) or the endpoint is removed.
     pub fn sources(&self) -> Vec<SourceStatus> {
         let figures: Vec<_> = self.0.lock().iter().map(Arc::clone).collect();
         figures.iter().map(|figures| figures.status()).collect()

@@ -2,6 +2,7 @@
 
 use crate::decode::{Batch, BatchHead, ErrorClass};
 use crate::tracker::Verdict;
+use bytes::Bytes;
 use std::fmt;
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Source {
     pub(super) endpoint: String,
+    pub(super) peer: Option<String>,
     pub(super) topic: Vec<u8>,
 }
 
@@ -17,6 +19,13 @@ impl Source {
     #[must_use]
     pub fn endpoint(&self) -> &str {
         &self.endpoint
+    }
+
+    /// Who it is of those connected to an endpoint that was bound: the address, and behind a `#` which one if several come
+    /// from there. `None` where the subscriber connected.
+    #[must_use]
+    pub fn peer(&self) -> Option<&str> {
+        self.peer.as_deref()
     }
 
     /// The topic, as it stands in the first frame.
@@ -34,7 +43,8 @@ impl Source {
 #[allow(clippy::large_enum_variant)]
 pub enum Delivery {
     /// A start, gap, restart or duplicate, shown by the message numbered `sequence`, which comes next, if it is delivered
-    /// (readable, and no duplicate unless asked for).
+    /// (readable, and no duplicate unless asked for). Under [`Numbering::Auto`](crate::tracker::Numbering::Auto) it may be
+    /// another source's than that message is, and older.
     Notice {
         /// Whose message it was.
         source: Arc<Source>,
@@ -45,6 +55,12 @@ pub enum Delivery {
     },
     /// A message whose payload is a well-formed batch.
     Message(Message),
+    /// The connection was lost and is there again. What was sent meanwhile may be missing; the next message's number tells,
+    /// so there is nothing to do yet. Told for each source that has begun, or once if all topics share one counter.
+    Reconnected {
+        /// Whose connection it is.
+        source: Arc<Source>,
+    },
     /// Something that is no message. The connection is none the worse for it.
     Malformed {
         /// Who sent it. Where the topic is not known, that of the subscription stands for it.
@@ -66,6 +82,15 @@ pub enum Malformed {
     SequenceLength(usize),
     /// Its topic is one too many to follow (see `Settings::max_topics`).
     TooManyTopics,
+    /// Its topic has this many bytes, more than `Settings::max_topic_bytes`.
+    TopicLength(u64),
+    /// A frame is larger than `Settings::max_frame_bytes`. It was passed over.
+    TooLarge {
+        /// Its size, bytes.
+        bytes: u64,
+        /// The limit, bytes.
+        limit: u64,
+    },
     /// Its payload is no batch.
     Payload(ErrorClass),
 }
@@ -78,6 +103,8 @@ impl Malformed {
             Malformed::Frames(_) => "frames",
             Malformed::SequenceLength(_) => "sequence_length",
             Malformed::TooManyTopics => "too_many_topics",
+            Malformed::TopicLength(_) => "topic_length",
+            Malformed::TooLarge { .. } => "frame_too_large",
             Malformed::Payload(class) => class.as_str(),
         }
     }
@@ -89,6 +116,10 @@ impl fmt::Display for Malformed {
             Malformed::Frames(count) => write!(f, "{count} frames instead of 3"),
             Malformed::SequenceLength(bytes) => write!(f, "a sequence number of {bytes} bytes instead of 8"),
             Malformed::TooManyTopics => f.write_str("one topic too many to follow"),
+            Malformed::TopicLength(bytes) => write!(f, "a topic of {bytes} bytes, which is too long"),
+            Malformed::TooLarge { bytes, limit } => {
+                write!(f, "a frame of {bytes} bytes, where the limit is {limit} (max_frame_bytes)")
+            }
             Malformed::Payload(class) => write!(f, "the payload is no batch: {}", class.as_str()),
         }
     }
@@ -99,7 +130,7 @@ pub struct Message {
     pub(super) source: Arc<Source>,
     pub(super) sequence: u64,
     pub(super) duplicate: bool,
-    pub(super) payload: zmq::Message,
+    pub(super) payload: Bytes,
     /// Of the payload, which was checked when it arrived.
     pub(super) head: BatchHead,
 }

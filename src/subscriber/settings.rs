@@ -1,8 +1,8 @@
 //! What a subscriber is told before it connects, and why it may refuse.
 
 use crate::error::Shortage;
-use crate::tracker::Base;
-use std::net::Ipv6Addr;
+use crate::tracker::{Base, Numbering};
+use std::time::Duration;
 use std::{error, fmt, io};
 
 /// Which topics a subscriber takes.
@@ -44,27 +44,46 @@ impl Default for TopicFilter {
 
 /// Settings of a [`Subscriber`](super::Subscriber). A minor version may add some: end yours with `..Settings::default()`.
 ///
-/// Memory: libzmq holds up to `receive_hwm` messages per endpoint (and as many again in the kernel's buffers and on
-/// their way), each frame of at most `max_frame_bytes`; what no limit of libzmq bounds is the number of frames in one
-/// message. On this side, each source costs about 20 KiB, and there are at most `max_topics` per endpoint.
+/// Memory: all connections together hold at most `max_buffered_bytes` of payloads that are not complete yet (and one payload
+/// in any case), and each of them 192 KiB beside that. What has arrived is handed over at once, and belongs to the caller.
+/// Nothing is read from a connection between two calls: what comes meanwhile stays in the system's buffers, then with the
+/// publisher. Each source costs up to 45 KiB, and there are at most `max_topics` for each endpoint, or publisher connected
+/// to an endpoint that was bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Which topics are taken. Default: all.
     pub topic: TopicFilter,
     /// The number that publishers begin at. Default: [`Base::Auto`].
     pub base: Base,
-    /// How many messages libzmq holds for each endpoint before it stops reading from the connection; the publisher
-    /// then drops what exceeds its own mark, and a gap shows here. 0 is no limit. Default: 10,000.
-    pub receive_hwm: u32,
-    /// Largest frame in bytes. A publisher that sends a larger one is *disconnected* by libzmq, and connected again a
-    /// second later; what it sent meanwhile shows as a gap. `None` is no limit. Default: 16 MiB, well above what masters send (about
-    /// 1 MiB) and engines do.
-    pub max_frame_bytes: Option<u32>,
+    /// What a publisher with several topics counts. Default: [`Numbering::Auto`].
+    pub numbering: Numbering,
+    /// The system's buffer for what arrives on each connection and was not asked for yet, in bytes. When it is full the
+    /// publisher holds messages up to its own mark, then drops some, and a gap shows here. Default: `None`, as the system
+    /// has it, which is some MiB on Linux.
+    pub receive_buffer_bytes: Option<u32>,
+    /// Largest frame in bytes. A larger one is passed over and told as [`TooLarge`](super::Malformed::TooLarge); one above
+    /// 1 GiB ends the connection too. Default: 16 MiB, well above what masters send (about 1 MiB) and engines do.
+    pub max_frame_bytes: u32,
+    /// Longest topic in bytes. Messages under a longer one are malformed. Default: 4096.
+    pub max_topic_bytes: u32,
+    /// Bytes that all connections may hold together of payloads on their way. Connections that find no room wait for
+    /// others. Default: 64 MiB.
+    pub max_buffered_bytes: u64,
     /// Whether the messages that are duplicates are delivered too, behind the notice that says so. Default: no.
     pub deliver_duplicates: bool,
     /// How many topics of one endpoint are followed. Messages of further ones are malformed: a tracker each is what
     /// they would cost. Default: 256.
     pub max_topics: usize,
+    /// A topic that was silent for so long makes room for a new one when there are `max_topics`. What was known of it is
+    /// forgotten then, its figures too: if it speaks again and counts for itself, it is told as
+    /// [`Started`](crate::tracker::Verdict::Started), and what was missed of it in between is not known apart from what came
+    /// before. Default: 10 minutes.
+    pub topic_idle: Duration,
+    /// How many publishers may be connected to an endpoint that was bound. Default: 1024.
+    pub max_peers: usize,
+    /// A connection over TCP whose other side has answered nothing for so long, not even the system's own questions whether
+    /// it is still there, is lost: a host that vanished says nothing. Default: 30 s; `None` waits for ever.
+    pub keepalive: Option<Duration>,
 }
 
 impl Default for Settings {
@@ -72,11 +91,36 @@ impl Default for Settings {
         Settings {
             topic: TopicFilter::default(),
             base: Base::Auto,
-            receive_hwm: 10_000,
-            max_frame_bytes: Some(16 << 20),
+            numbering: Numbering::Auto,
+            receive_buffer_bytes: None,
+            max_frame_bytes: 16 << 20,
+            max_topic_bytes: 4096,
+            max_buffered_bytes: 64 << 20,
             deliver_duplicates: false,
             max_topics: 256,
+            topic_idle: Duration::from_secs(600),
+            max_peers: 1024,
+            keepalive: Some(Duration::from_secs(30)),
         }
+    }
+}
+
+impl Settings {
+    pub(super) fn check(&self) -> Result<(), ConnectError> {
+        let bad = |setting, reason| Err(ConnectError::BadSetting { setting, reason });
+        if self.max_topics == 0 {
+            return bad("max_topics", "is at least 1");
+        }
+        if self.max_peers == 0 {
+            return bad("max_peers", "is at least 1");
+        }
+        if self.keepalive.is_some_and(|time| time < Duration::from_secs(4) || time > Duration::from_secs(7200)) {
+            return bad("keepalive", "is from 4 s to 2 hours");
+        }
+        if self.topic.subscription().len() as u64 > u64::from(self.max_topic_bytes) {
+            return bad("max_topic_bytes", "is less than the topic subscribed to has");
+        }
+        Ok(())
     }
 }
 
@@ -91,7 +135,7 @@ pub enum ConnectError {
         /// The endpoint.
         endpoint: String,
     },
-    /// The endpoint is not one that can be connected to.
+    /// The endpoint is not one that can be connected to, or bound.
     BadEndpoint {
         /// The endpoint.
         endpoint: String,
@@ -105,15 +149,14 @@ pub enum ConnectError {
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// The system or libzmq refused.
+    /// The system refused.
     System {
         /// The endpoint.
         endpoint: String,
         /// What it said.
         cause: io::Error,
     },
-    /// The system has not what the sockets take. Found out before they are made, since libzmq ends the process where it
-    /// lacks any of it; what other threads take at that very moment is not covered.
+    /// The system has not what the sockets take.
     Resources(Shortage),
 }
 
@@ -144,42 +187,5 @@ impl error::Error for ConnectError {
 impl From<Shortage> for ConnectError {
     fn from(shortage: Shortage) -> Self {
         ConnectError::Resources(shortage)
-    }
-}
-
-/// Finds what libzmq would panic on, let through, or refuse without a reason.
-pub(super) fn check_endpoint(endpoint: &str) -> Result<(), &'static str> {
-    if endpoint.contains('\0') {
-        return Err("contains a NUL byte");
-    }
-    if endpoint.trim() != endpoint {
-        return Err("has white space around it");
-    }
-    let Some((scheme, address)) = endpoint.split_once("://") else {
-        return Err("names no transport: write it like tcp://127.0.0.1:5557");
-    };
-    match scheme {
-        "ipc" if address.is_empty() => Err("names no path"),
-        "ipc" => Ok(()),
-        "tcp" => {
-            let Some((host, port)) = address.rsplit_once(':') else {
-                return Err("names no port: write it like tcp://127.0.0.1:5557");
-            };
-            let v6 = host.strip_prefix('[').map(|rest| rest.strip_suffix(']').unwrap_or(rest));
-            if v6.map_or(host.contains(':'), |v6| !host.ends_with(']') || v6.parse::<Ipv6Addr>().is_err()) {
-                return Err("has no IPv6 address: write it like tcp://[::1]:5557");
-            }
-            if host.is_empty() || host == "*" {
-                return Err("names no host: a subscriber connects to one");
-            }
-            if host.contains(|c: char| c.is_whitespace() || ";/".contains(c)) {
-                return Err("has a host that is no address");
-            }
-            match port.parse::<u16>() {
-                Ok(1..) if port.bytes().all(|byte| byte.is_ascii_digit()) => Ok(()),
-                _ => Err("has no port from 1 to 65535"),
-            }
-        }
-        _ => Err("has a transport that is not supported: use tcp or ipc"),
     }
 }

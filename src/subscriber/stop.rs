@@ -1,9 +1,7 @@
 //! Ending a subscriber's wait from another thread.
 
 use crate::sync::Flag;
-use std::io::{self, Write};
-use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::net::UnixStream;
+use std::io;
 use std::sync::Arc;
 
 /// Stops a [`Subscriber`](super::Subscriber) from any thread, also while it waits: every call on it then returns
@@ -14,23 +12,18 @@ pub struct StopHandle(Arc<Ends>);
 #[derive(Debug)]
 struct Ends {
     stopped: Flag,
-    stopper: UnixStream,
-    waiter: UnixStream,
+    waker: mio::Waker,
 }
 
 impl StopHandle {
-    pub(super) fn new() -> io::Result<Self> {
-        let (stopper, waiter) = UnixStream::pair()?;
-        stopper.set_nonblocking(true)?;
-        Ok(StopHandle(Arc::new(Ends { stopped: Flag::new(), stopper, waiter })))
+    pub(super) fn new(registry: &mio::Registry, token: mio::Token) -> io::Result<Self> {
+        Ok(StopHandle(Arc::new(Ends { stopped: Flag::new(), waker: mio::Waker::new(registry, token)? })))
     }
 
-    /// Stops it. Once is enough; a second time does nothing.
+    /// Stops it, and returns at once. Once is enough; a second time does nothing.
     pub fn stop(&self) {
         self.0.stopped.raise();
-        // The byte stays where it is, so whoever waits on the other end is woken now and for ever. A full buffer means
-        // that there are such bytes already.
-        let _ = (&self.0.stopper).write(&[0]);
+        self.wake();
     }
 
     /// Whether it was stopped.
@@ -39,8 +32,9 @@ impl StopHandle {
         self.0.stopped.is_up()
     }
 
-    /// Readable once it is stopped.
-    pub(super) fn fd(&self) -> RawFd {
-        self.0.waiter.as_raw_fd()
+    /// Ends a wait, or the next one.
+    pub(super) fn wake(&self) {
+        // It fails only where the counter behind it is full, and then a wake-up is pending already.
+        let _ = self.0.waker.wake();
     }
 }

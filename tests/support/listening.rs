@@ -14,6 +14,7 @@ pub enum Told {
     Message(u64),
     Repeated(u64),
     Malformed(Option<u64>, Malformed),
+    Reconnected,
 }
 
 pub const STARTED: Verdict = Verdict::Started { missed: Some(0) };
@@ -27,6 +28,7 @@ pub fn told(delivery: &Delivery) -> Told {
         Delivery::Notice { sequence, verdict, .. } => Told::Notice(*sequence, *verdict),
         Delivery::Message(message) if message.is_duplicate() => Told::Repeated(message.sequence()),
         Delivery::Message(message) => Told::Message(message.sequence()),
+        Delivery::Reconnected { .. } => Told::Reconnected,
         Delivery::Malformed { sequence, reason, .. } => Told::Malformed(*sequence, *reason),
     }
 }
@@ -42,9 +44,20 @@ pub fn expect_nothing(subscriber: &mut Subscriber) {
     assert!(matches!(subscriber.recv_timeout(Duration::from_millis(1)), Err(RecvError::Empty)));
 }
 
+/// What arrives within a moment, if anything does.
+pub fn next_soon(subscriber: &mut Subscriber) -> Option<Told> {
+    match subscriber.recv_timeout(Duration::from_millis(1)) {
+        Ok(delivery) => Some(told(&delivery)),
+        Err(error) => {
+            assert!(matches!(error, RecvError::Empty), "{error}");
+            None
+        }
+    }
+}
+
 pub fn listen(publisher: &Publisher, settings: &Settings) -> Subscriber {
-    let subscriber = Subscriber::connect([&publisher.endpoint], settings).unwrap();
-    publisher.await_subscription();
+    let mut subscriber = Subscriber::connect([&publisher.endpoint], settings).unwrap();
+    publisher.await_resubscription(|| expect_nothing(&mut subscriber));
     subscriber
 }
 

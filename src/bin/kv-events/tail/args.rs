@@ -1,7 +1,7 @@
 //! What `tail` can be told.
 
 use kv_events::subscriber::{Settings, TopicFilter};
-use kv_events::tracker::Base;
+use kv_events::tracker::{Base, Numbering};
 
 use crate::input;
 
@@ -14,9 +14,14 @@ use crate::input;
 #[derive(clap::Args)]
 #[command(after_long_help = AFTER_HELP)]
 pub struct Args {
-    /// Publishers to connect to, like `tcp://127.0.0.1:5557` or `ipc:///run/kv-events.sock`.
+    /// Publishers to connect to, like `tcp://127.0.0.1:5557` or `ipc:///run/kv-events.sock`; with --bind, where they
+    /// connect to.
     #[arg(required = true, value_name = "ENDPOINT")]
     pub endpoints: Vec<String>,
+    /// Let publishers connect, instead of connecting to them: vLLM and SGLang do where their endpoint names a host. The
+    /// port may be 0, for a free one, which is told on the standard error.
+    #[arg(long)]
+    pub bind: bool,
     /// JSON lines instead of columns [default: columns].
     ///
     /// Timestamps are as they were sent there: by masters in ms, as an integer; by engines in s, as a float. In columns
@@ -43,6 +48,10 @@ pub struct Args {
     /// start.
     #[arg(long, value_enum, default_value = "auto")]
     base: Begin,
+    /// What a publisher with several topics counts: each `topic`'s messages for themselves (most do), all messages of the
+    /// `endpoint` (LMCache, llm-d's file store); `auto` finds out, and tells no gap that is none meanwhile.
+    #[arg(long, value_enum, default_value = "auto")]
+    numbering: Numbers,
     /// Topic to subscribe to; every topic that begins with it is taken, and with the default all are.
     ///
     /// Masters publish under the empty topic, engines under the one they are configured with: `--topic kv-events`.
@@ -54,14 +63,13 @@ pub struct Args {
     /// Print the events of duplicates too [default: only that there was one]; they still count as duplicates only.
     #[arg(long)]
     duplicates: bool,
-    /// Largest frame taken, in bytes (or like 64K, 16M, 1G): a publisher that sends a larger one is disconnected, and
-    /// connected again a second later.
+    /// Largest frame taken, in bytes (or like 64K, 16M, 1G); a larger one is told, with its size, and passed over.
     #[arg(long, value_name = "BYTES", default_value = "16M", value_parser = frame_bytes)]
     max_frame: u32,
-    /// Messages that are held for each endpoint while this side is busy, 0 for no limit; beyond them the publisher has to
-    /// hold or drop them.
-    #[arg(long, value_name = "MESSAGES", default_value_t = Settings::default().receive_hwm)]
-    receive_hwm: u32,
+    /// Bytes of messages still on their way that are held, of all publishers together (or like 64K, 16M, 1G); what finds
+    /// no room waits in the system's buffers, and with the publisher.
+    #[arg(long, value_name = "BYTES", default_value = "64M", value_parser = input::bytes)]
+    max_buffered: u64,
     /// Topics of one endpoint that are followed; messages of further ones are malformed.
     #[arg(long, value_name = "TOPICS", default_value_t = Settings::default().max_topics as u64, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     max_topics: u64,
@@ -79,9 +87,15 @@ impl Args {
             topic: TopicFilter::Prefix(self.topic.clone().into_bytes()),
             base,
             deliver_duplicates: self.duplicates,
-            max_frame_bytes: Some(self.max_frame),
-            receive_hwm: self.receive_hwm,
+            numbering: match self.numbering {
+                Numbers::Auto => Numbering::Auto,
+                Numbers::Topic => Numbering::Topic,
+                Numbers::Endpoint => Numbering::Endpoint,
+            },
+            max_frame_bytes: self.max_frame,
+            max_buffered_bytes: self.max_buffered,
             max_topics: usize::try_from(self.max_topics).unwrap_or(usize::MAX),
+            ..Settings::default()
         }
     }
 }
@@ -105,14 +119,15 @@ const AFTER_HELP: &str = r#"Examples:
 
   With data parallelism each rank has a port of its own, one after the other: name them all.
 
-Lines of --json, by their field `line`. All have `source`, the endpoint, and `topic` if it is not the one of --topic:
+Lines of --json, by their field `line`. All have `source`, the endpoint, `topic` if it is not the one of --topic, and `peer` with --bind:
   started     sequence: the first number seen; missed: numbers before it, null if unknown
   event       sequence, timestamp, data_parallel_rank; event: its type and fields, or {"error": CLASS} if it is bad
   gap         from, to: the numbers missing; missed: how many; cause: evicted (lost before they were sent, each an event),
               lost (on the way) or unknown
   restarted   previous: the last number of the publisher's life before; sequence: the first seen of the new one
+  reconnected the connection was lost and is there again; the next number tells whether anything was missed
   duplicate   sequence
-  malformed   reason; sequence, if it could be read
+  malformed   reason; sequence, if it could be read; bytes and limit of a frame that is too large
   summary     one per source, at the end: messages, events, stored, removed, cleared, errors (bad events), malformed, gaps,
               missed (numbers in gaps), duplicates, restarts, first_sequence, last_sequence, seconds
 Messages without events (heartbeats) have no line; they count as messages. A signal may cut the line of one event of many
@@ -131,6 +146,13 @@ enum Kind {
     Auto,
     Engine,
     Master,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Numbers {
+    Auto,
+    Topic,
+    Endpoint,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]

@@ -29,6 +29,8 @@ struct Line<'a, T> {
     line: &'static str,
     source: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
+    peer: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     topic: Option<Cow<'a, str>>,
     #[serde(flatten)]
     rest: T,
@@ -36,9 +38,9 @@ struct Line<'a, T> {
 
 impl<'a, T> Line<'a, T> {
     /// A line about a source; its topic is named if it is not the one that was `asked` for.
-    fn new(line: &'static str, endpoint: &'a str, topic: &'a [u8], asked: &str, rest: T) -> Self {
+    fn new(line: &'static str, (source, peer, topic): Whose<'a>, asked: &str, rest: T) -> Self {
         let topic = (topic != asked.as_bytes()).then(|| String::from_utf8_lossy(topic));
-        Line { line, source: endpoint, topic, rest }
+        Line { line, source, peer, topic, rest }
     }
 }
 
@@ -103,7 +105,14 @@ struct Bad {
     #[serde(skip_serializing_if = "Option::is_none")]
     sequence: Option<u64>,
     reason: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<u64>,
 }
+
+#[derive(Serialize)]
+struct Nothing {}
 
 #[derive(Serialize)]
 struct OneEvent<'a, E> {
@@ -120,13 +129,20 @@ impl<'a, E> OneEvent<'a, E> {
     }
 }
 
+/// Endpoint, peer and topic of whom a line is about.
+type Whose<'a> = (&'a str, Option<&'a str>, &'a [u8]);
+
+fn whose(source: &Source) -> Whose<'_> {
+    (source.endpoint(), source.peer(), source.topic())
+}
+
 impl<W: Write> Json<W> {
     pub fn new(output: W, topic: String, for_terminal: bool, stop: Stop) -> Self {
         Json { output, topic, for_terminal, bad: Vec::new(), stop }
     }
 
-    fn write(&mut self, line: &'static str, endpoint: &str, topic: &[u8], rest: impl Serialize) -> io::Result<()> {
-        let json = Line::new(line, endpoint, topic, &self.topic, rest);
+    fn write(&mut self, line: &'static str, of: Whose<'_>, rest: impl Serialize) -> io::Result<()> {
+        let json = Line::new(line, of, &self.topic, rest);
         out::write_json(&mut self.output, &json, self.for_terminal)?;
         self.output.write_all(b"\n")
     }
@@ -134,30 +150,37 @@ impl<W: Write> Json<W> {
 
 impl<W: Write> Show for Json<W> {
     fn notice(&mut self, source: &Source, sequence: u64, verdict: Verdict) -> io::Result<()> {
-        let (endpoint, topic) = (source.endpoint(), source.topic());
+        let of = whose(source);
         match verdict {
-            Verdict::Started { missed } => self.write("started", endpoint, topic, Started { sequence, missed }),
+            Verdict::Started { missed } => self.write("started", of, Started { sequence, missed }),
             Verdict::Gap { from, to, cause } => {
                 let gap = Gap { from, to, missed: verdict.gap_size(), cause: cause.as_str() };
-                self.write("gap", endpoint, topic, gap)
+                self.write("gap", of, gap)
             }
-            Verdict::Restarted { previous, .. } => {
-                self.write("restarted", endpoint, topic, Restarted { previous, sequence })
-            }
-            Verdict::Duplicate => self.write("duplicate", endpoint, topic, Duplicate { sequence }),
+            Verdict::Restarted { previous, .. } => self.write("restarted", of, Restarted { previous, sequence }),
+            Verdict::Duplicate => self.write("duplicate", of, Duplicate { sequence }),
             Verdict::InOrder => Ok(()),
         }
     }
 
+    fn reconnected(&mut self, source: &Source) -> io::Result<()> {
+        self.write("reconnected", whose(source), Nothing {})
+    }
+
     fn malformed(&mut self, source: &Source, sequence: Option<u64>, reason: Malformed) -> io::Result<()> {
-        self.write("malformed", source.endpoint(), source.topic(), Bad { sequence, reason: reason.as_str() })
+        let (bytes, limit) = match reason {
+            Malformed::TooLarge { bytes, limit } => (Some(bytes), Some(limit)),
+            _ => (None, None),
+        };
+        let bad = Bad { sequence, reason: reason.as_str(), bytes, limit };
+        self.write("malformed", whose(source), bad)
     }
 
     fn event(&mut self, source: &Source, sequence: u64, batch: &Batch<'_>, event: &Event<'_>) -> io::Result<()> {
         // Borrowed apart from the output, which the line is written to.
         let Json { output, topic, for_terminal, stop, .. } = self;
         let rest = OneEvent::new(sequence, batch, event);
-        let json = Line::new("event", source.endpoint(), source.topic(), topic, rest);
+        let json = Line::new("event", whose(source), topic, rest);
         let mut line = Cuttable { output, stop, written: 0, asked: None, is_cut: false };
         let written = out::write_json(&mut line, &json, *for_terminal);
         if line.is_cut {
@@ -181,7 +204,7 @@ impl<W: Write> Show for Json<W> {
             let mut line = std::mem::take(&mut self.bad);
             line.clear();
             let rest = OneEvent::new(sequence, batch, error);
-            let json = Line::new("event", source.endpoint(), source.topic(), &self.topic, rest);
+            let json = Line::new("event", whose(source), &self.topic, rest);
             out::write_json(&mut line, &json, self.for_terminal)?;
             line.push(b'\n');
             self.bad = line;
@@ -198,7 +221,7 @@ impl<W: Write> Show for Json<W> {
     }
 
     fn summary(&mut self, tally: &Tally) -> io::Result<()> {
-        self.write("summary", &tally.endpoint, &tally.topic, tally)
+        self.write("summary", (&tally.endpoint, tally.peer.as_deref(), &tally.topic), tally)
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -33,6 +33,7 @@ const SEEN_AFTER: Duration = Duration::from_millis(200);
 /// How what arrives is shown.
 trait Show {
     fn notice(&mut self, source: &Source, sequence: u64, verdict: Verdict) -> io::Result<()>;
+    fn reconnected(&mut self, source: &Source) -> io::Result<()>;
     fn malformed(&mut self, source: &Source, sequence: Option<u64>, reason: Malformed) -> io::Result<()>;
     fn event(&mut self, source: &Source, sequence: u64, batch: &Batch<'_>, event: &Event<'_>) -> io::Result<()>;
     /// A bad event, behind so many of the same class in the same message.
@@ -55,7 +56,11 @@ trait Show {
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let stop = Stop::default();
     let output = Output::open(&stop).context("cannot open the standard output")?;
-    let mut subscriber = Subscriber::connect(&args.endpoints, &args.settings())?;
+    let begin = if args.bind { Subscriber::bind } else { Subscriber::connect };
+    let mut subscriber = begin(&args.endpoints, &args.settings())?;
+    for bound in subscriber.endpoints().filter(|_| args.bind) {
+        out::say(format_args!("tail: publishers may connect to {bound}"));
+    }
     let handle = subscriber.stop_handle();
     signals::catch(&stop, move || handle.stop(), top::restore_terminal)?;
     let face = Face::of_stdout();
@@ -64,7 +69,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let (ended, output) = top::watch(&mut subscriber, &mut tallies, face, output);
         (ended, show(args, face, output?, &stop))
     } else {
-        let presence = Presence::new(&args.endpoints, &args.topic, subscriber.status_handle(), Instant::now());
+        let presence =
+            Presence::new(&args.endpoints, args.bind, &args.topic, subscriber.status_handle(), Instant::now());
         let mut show = show(args, face, output, &stop);
         (watch(&mut subscriber, show.as_mut(), &mut tallies, presence, &stop), show)
     };
@@ -136,6 +142,7 @@ fn take(delivery: &Delivery, show: &mut dyn Show, tallies: &mut Tallies, stop: &
     let place = tallies.count(delivery);
     match delivery {
         Delivery::Notice { source, sequence, verdict } => show.notice(source, *sequence, *verdict),
+        Delivery::Reconnected { source } => show.reconnected(source),
         Delivery::Malformed { source, sequence, reason } => show.malformed(source, *sequence, *reason),
         Delivery::Message(message) => {
             let (source, sequence, batch) = (message.source(), message.sequence(), message.batch());

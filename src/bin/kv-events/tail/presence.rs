@@ -45,12 +45,16 @@ struct Endpoint {
     told: Option<Standing>,
     /// Where it will be told whether the host's name resolves, once somebody was asked.
     resolves: Option<Receiver<bool>>,
+    /// Who was told to be there instead of a publisher.
+    stranger: Option<String>,
+    /// Publishers connect to it, not the other way round.
+    is_bound: bool,
 }
 
 impl Presence {
-    pub fn new(names: &[String], topic: &str, status: StatusHandle, now: Instant) -> Self {
+    pub fn new(names: &[String], is_bound: bool, topic: &str, status: StatusHandle, now: Instant) -> Self {
         let under = if topic.is_empty() { String::new() } else { format!(" under the topic {topic:?}") };
-        let endpoints = names.iter().map(|name| Endpoint::new(name, now)).collect();
+        let endpoints = names.iter().map(|name| Endpoint { is_bound, ..Endpoint::new(name, now) }).collect();
         Presence { status, endpoints, under, next: now + TICK }
     }
 
@@ -74,6 +78,11 @@ impl Presence {
                     standing = if source.received > 0 { Standing::Heard } else { Standing::Waiting };
                 }
             }
+            let of_it = || sources.iter().filter(|source| source.endpoint == endpoint.name);
+            let stranger = of_it().find(|source| source.is_stranger).and_then(|source| source.trouble.clone());
+            if let (Standing::Away, Some(stranger)) = (standing, stranger) {
+                return endpoint.meet(stranger, now);
+            }
             let text = endpoint.look(standing, now)?;
             Some(if standing == Standing::Waiting { text + &self.under } else { text })
         };
@@ -90,7 +99,23 @@ impl Endpoint {
             was_there: false,
             told: None,
             resolves: None,
+            stranger: None,
+            is_bound: false,
         }
+    }
+
+    /// What there is to tell of somebody who is there and no publisher.
+    fn meet(&mut self, stranger: String, now: Instant) -> Option<String> {
+        if self.standing != Standing::Away {
+            (self.standing, self.since) = (Standing::Away, now);
+        }
+        self.told = Some(Standing::Away);
+        if self.stranger.as_ref() == Some(&stranger) {
+            return None;
+        }
+        let text = format!("at {} there is {stranger}; still trying", self.name);
+        self.stranger = Some(stranger);
+        Some(text)
     }
 
     /// What there is to tell now that this is how it stands.
@@ -101,6 +126,7 @@ impl Endpoint {
         if standing != Standing::Away {
             self.was_there = true;
             self.resolves = None;
+            self.stranger = None;
         }
         if self.told == Some(standing) {
             return if standing == Standing::Away { self.unresolved() } else { None };
@@ -110,6 +136,10 @@ impl Endpoint {
         let name = &self.name;
         let text = match standing {
             Standing::Away if !is_settled => return None,
+            Standing::Away if self.is_bound && self.was_there => {
+                Some(format!("nobody is connected to {name} any more"))
+            }
+            Standing::Away if self.is_bound => Some(format!("nobody has connected to {name} yet")),
             Standing::Away if self.was_there => Some(format!("nobody answers at {name} any more; still trying")),
             Standing::Away => match missing_path(name) {
                 Some(path) => Some(format!("there is no {path} yet; still trying")),

@@ -12,6 +12,9 @@ use serde::Serialize;
 pub struct Tally {
     #[serde(skip)]
     pub endpoint: String,
+    /// Who it is of those connected to an endpoint that was bound.
+    #[serde(skip)]
+    pub peer: Option<String>,
     #[serde(skip)]
     pub topic: Vec<u8>,
     /// Messages that took a number, readable or not.
@@ -149,13 +152,16 @@ impl Tallies {
     /// Counts what was delivered, but for a message's events. Returns the source's place.
     pub fn count(&mut self, delivery: &Delivery) -> usize {
         let source = match delivery {
-            Delivery::Notice { source, .. } | Delivery::Malformed { source, .. } => source,
+            Delivery::Notice { source, .. } | Delivery::Malformed { source, .. } | Delivery::Reconnected { source } => {
+                source
+            }
             Delivery::Message(message) => message.source(),
         };
-        let place = self.place(source.endpoint(), source.topic());
+        let place = self.place(source.endpoint(), source.peer(), source.topic());
         let tally = &mut self.sources[place];
         match delivery {
             Delivery::Notice { sequence, verdict, .. } => tally.notice(*sequence, *verdict),
+            Delivery::Reconnected { .. } => {}
             Delivery::Malformed { sequence, .. } => tally.malformed(*sequence),
             Delivery::Message(message) => tally.message(message.sequence(), message.is_duplicate()),
         }
@@ -179,10 +185,11 @@ impl Tallies {
     }
 
     /// Where the source's figures stand from now on.
-    pub fn place(&mut self, endpoint: &str, topic: &[u8]) -> usize {
-        let known = |tally: &Tally| tally.endpoint == endpoint && tally.topic == topic;
+    pub fn place(&mut self, endpoint: &str, peer: Option<&str>, topic: &[u8]) -> usize {
+        let known = |tally: &Tally| tally.endpoint == endpoint && tally.peer.as_deref() == peer && tally.topic == topic;
         self.sources.iter().position(known).unwrap_or_else(|| {
-            self.sources.push(Tally { endpoint: endpoint.to_owned(), topic: topic.to_vec(), ..Tally::default() });
+            let (endpoint, peer) = (endpoint.to_owned(), peer.map(str::to_owned));
+            self.sources.push(Tally { endpoint, peer, topic: topic.to_vec(), ..Tally::default() });
             self.sources.len() - 1
         })
     }
@@ -192,7 +199,11 @@ impl Tallies {
     pub fn told(&self) -> impl Iterator<Item = (usize, &Tally)> {
         self.sources.iter().enumerate().filter(|(_, tally)| {
             let is_silent = tally.messages == 0 && tally.malformed == 0;
-            let others = || self.sources.iter().any(|o| o.endpoint == tally.endpoint && o.topic != tally.topic);
+            let others = || {
+                self.sources
+                    .iter()
+                    .any(|o| o.endpoint == tally.endpoint && (o.topic != tally.topic || o.peer != tally.peer))
+            };
             !is_silent || !others()
         })
     }

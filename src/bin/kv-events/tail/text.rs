@@ -48,8 +48,11 @@ impl<W: Write> Text<W> {
         if self.colour {
             self.output.write_all(b"\x1b[0m")?;
         }
-        if self.name_source || !source.topic().is_empty() {
+        if self.name_source || source.peer().is_some() || !source.topic().is_empty() {
             write!(self.output, "  [{}", plain(source.endpoint()))?;
+            if let Some(peer) = source.peer() {
+                write!(self.output, " {}", plain(peer))?;
+            }
             if !source.topic().is_empty() {
                 write!(self.output, " {}", plain(&String::from_utf8_lossy(source.topic())))?;
             }
@@ -112,6 +115,10 @@ impl<W: Write> Show for Text<W> {
             Verdict::InOrder => return Ok(()),
         };
         self.line(colour, source, &text)
+    }
+
+    fn reconnected(&mut self, source: &Source) -> io::Result<()> {
+        self.line(Colour::Grey, source, "--- reconnected: the next number tells whether anything was missed")
     }
 
     fn malformed(&mut self, source: &Source, sequence: Option<u64>, reason: Malformed) -> io::Result<()> {
@@ -179,6 +186,9 @@ impl<W: Write> Show for Text<W> {
         let Tally { messages, events, stored, removed, cleared, errors, malformed, .. } = tally;
         let Tally { gaps, missed, duplicates, restarts, seconds, .. } = tally;
         write!(self.output, "\n{}", plain(&tally.endpoint))?;
+        if let Some(peer) = &tally.peer {
+            write!(self.output, " {}", plain(peer))?;
+        }
         if !tally.topic.is_empty() {
             write!(self.output, " {}", plain(&String::from_utf8_lossy(&tally.topic)))?;
         }

@@ -155,6 +155,9 @@ fn source(tally: &Tally, flow: &mut Flow, is_away: bool, before: &[Instant], now
         Some(silence) => State::Silent(silence),
     };
     let mut name = Plain(&tally.endpoint).to_string();
+    if let Some(peer) = &tally.peer {
+        name = format!("{name} {}", Plain(peer));
+    }
     if !tally.topic.is_empty() {
         name = format!("{name} {}", Plain(&String::from_utf8_lossy(&tally.topic)));
     }

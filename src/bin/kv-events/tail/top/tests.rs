@@ -187,7 +187,7 @@ fn a_view_says_what_came() {
     let mut model = Model::new(begun);
     model.view(&tallies, &[], begun);
 
-    let place = tallies.place("tcp://a:1", b"\x1b[2J");
+    let place = tallies.place("tcp://a:1", None, b"\x1b[2J");
     let stored = |tenant, medium| json!({"event_type": "stored", "tenant_id": tenant, "medium": medium});
     tallies[place].message(1, false);
     see(&mut model, &mut tallies, place, &stored("t\u{9b}1", "cpu"));
