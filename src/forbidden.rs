@@ -115,7 +115,7 @@ mod silence {}
 /// ```compile_fail,E0277
 /// # use kv_events::subscriber::{Settings, Subscriber};
 /// # let mut subscriber = Subscriber::connect(["tcp://127.0.0.1:5557"], &Settings::default()).unwrap();
-/// std::thread::scope(|scope| scope.spawn(|| subscriber.fds().is_ok()).join().unwrap());
+/// std::thread::scope(|scope| scope.spawn(|| subscriber.wake_at().is_some()).join().unwrap());
 /// ```
 ///
 /// ```compile_fail,E0499

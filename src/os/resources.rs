@@ -35,7 +35,7 @@ impl Needs {
     /// What `count` endpoints of a subscriber take: a connection or a listener each.
     #[cfg_attr(not(unix), allow(dead_code, reason = "there is no subscriber"))]
     pub(crate) const fn endpoints(count: usize) -> Needs {
-        Needs { descriptors: count, threads: 0, bytes: 1 << 20 }
+        Needs { descriptors: count, threads: 0, bytes: BYTES }
     }
 
     /// What a subscriber takes: what it waits on, what wakes it, and its endpoints.

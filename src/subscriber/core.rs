@@ -262,7 +262,7 @@ impl Core {
         if let Lost::Broken(broken @ (Broken::Endless | Broken::Frame { .. })) = &why {
             let reason = match *broken {
                 Broken::Frame { bytes, limit } => Malformed::TooLarge { bytes, limit },
-                _ => Malformed::Frames(usize::MAX),
+                _ => Malformed::Frames(super::zmtp::MAX_FRAMES + 1),
             };
             let arrival = Arrival::Malformed { bytes: 0, topic: Vec::new(), sequence: None, reason };
             self.arrived((link.endpoint, link.peer), arrival);

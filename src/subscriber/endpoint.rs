@@ -6,6 +6,7 @@ use super::delivery::Delivery;
 use super::settings::{ConnectError, Settings};
 use super::sources::Sources;
 use super::stream::Stream;
+use mio::event::Source as _;
 use mio::net::{TcpListener, UnixListener};
 use mio::{Interest, Registry, Token};
 use std::collections::VecDeque;
@@ -305,7 +306,7 @@ fn listen(address: &Address, name: &str, registry: &Registry, token: Token) -> i
             let at = host.resolve(*port)?[0];
             let mut listener = TcpListener::bind(at)?;
             let bound = listener.local_addr()?;
-            registry.register(&mut listener, token, Interest::READABLE)?;
+            listener.register(registry, token, Interest::READABLE)?;
             if !matches!(bound.ip(), IpAddr::V4(ip) if ip.is_loopback()) && !bound.ip().is_loopback() {
                 crate::say::warning!(
                     "{name}: whoever reaches this address can publish here, since nobody is asked who they are"
@@ -329,7 +330,7 @@ fn listen(address: &Address, name: &str, registry: &Registry, token: Token) -> i
                 }
                 other => other?,
             };
-            registry.register(&mut listener, token, Interest::READABLE)?;
+            listener.register(registry, token, Interest::READABLE)?;
             Ok((Listener::Unix(listener, at.as_pathname().map(Into::into)), name.to_owned()))
         }
     }

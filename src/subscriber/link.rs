@@ -142,7 +142,8 @@ impl Link {
                     }
                 }
             }
-            // Everything that was read is taken in.
+            // Everything that was read is taken in, and may have to be answered.
+            self.flush()?;
             if turn == 0 {
                 return Ok(Step::More);
             }

@@ -1,6 +1,7 @@
 //! The system's sockets, whichever kind they are.
 
 use super::settings::Settings;
+use mio::event::Source as _;
 use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
 use socket2::{SockRef, TcpKeepalive};
@@ -38,8 +39,9 @@ impl Stream {
     pub(super) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
         let interest = Interest::READABLE | Interest::WRITABLE;
         match self {
-            Stream::Tcp(stream) => registry.register(stream, token, interest),
-            Stream::Unix(stream) => registry.register(stream, token, interest),
+            // Not by the registry's own call, which tells a logger that might panic.
+            Stream::Tcp(stream) => stream.register(registry, token, interest),
+            Stream::Unix(stream) => stream.register(registry, token, interest),
         }
     }
 

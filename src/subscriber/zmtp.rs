@@ -93,7 +93,7 @@ const SMALL: u64 = 64 << 10;
 /// A frame above the limit is passed over if it has at most this many bytes: losing the connection would cost more.
 const PASSED_OVER: u64 = 1 << 30;
 /// Frames of one message, after which no end of it is waited for.
-const MAX_FRAMES: usize = 1024;
+pub(super) const MAX_FRAMES: usize = 1024;
 /// Nothing that is said in a command takes more.
 const MAX_COMMAND: u64 = 64 << 10;
 

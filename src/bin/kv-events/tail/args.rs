@@ -69,7 +69,7 @@ pub struct Args {
     /// Bytes of messages still on their way that are held, of all publishers together (or like 64K, 16M, 1G); what finds
     /// no room waits in the system's buffers, and with the publisher.
     #[arg(long, value_name = "BYTES", default_value = "64M", value_parser = input::bytes)]
-    max_buffered: u64,
+    max_buffered: usize,
     /// Topics of one endpoint that are followed; messages of further ones are malformed.
     #[arg(long, value_name = "TOPICS", default_value_t = Settings::default().max_topics as u64, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     max_topics: u64,
@@ -93,7 +93,7 @@ impl Args {
                 Numbers::Endpoint => Numbering::Endpoint,
             },
             max_frame_bytes: self.max_frame,
-            max_buffered_bytes: self.max_buffered,
+            max_buffered_bytes: self.max_buffered as u64,
             max_topics: usize::try_from(self.max_topics).unwrap_or(usize::MAX),
             ..Settings::default()
         }
