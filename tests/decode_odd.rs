@@ -179,6 +179,16 @@ fn a_clear_may_be_of_one_medium() {
     assert_eq!(of(&places(&[b"\x81\x01\x02", b"\xa1\xff", b"\xa3GPU"])), (None, None));
     assert_eq!(of(&places(&[])), (None, None));
 
+    // The JSON form leaves the places out, of the owned event too.
+    #[cfg(feature = "serde")]
+    {
+        let event = places(&[b"\xa3src", b"\xa3GPU"]);
+        let event = Event::parse(&event).unwrap();
+        let json = serde_json::json!({"type": "cleared"});
+        assert_eq!(serde_json::to_value(event).unwrap(), json);
+        assert_eq!(serde_json::to_value(event.into_owned()).unwrap(), json);
+    }
+
     let mut again = Vec::new();
     let medium = places(&[b"\xa3CPU"]);
     encode_event(&Event::parse(&medium).unwrap(), Form::Positional, &mut again).unwrap();

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::batch::{Batch, BatchHead};
 use super::error::DecodeError;
-use super::event::Event;
+use super::event::{ByPlace, Cleared, Event};
 use crate::engine;
 
 /// A batch that owns its payload: to be queued, kept or sent to another thread.
@@ -58,6 +58,8 @@ impl fmt::Debug for OwnedBatch {
 #[derive(Clone)]
 pub struct OwnedEvent {
     encoded: Box<[u8]>,
+    /// Of a cleared event that came in positional form, which the map does not tell.
+    by_place: ByPlace,
 }
 
 impl OwnedEvent {
@@ -65,6 +67,7 @@ impl OwnedEvent {
     #[must_use]
     pub fn event(&self) -> Event<'_> {
         match Event::parse(&self.encoded) {
+            Ok(Event::Cleared(cleared)) => Event::Cleared(Cleared { by_place: self.by_place, ..cleared }),
             Ok(event) => event,
             Err(error) => unreachable!("an event that was encoded by this crate does not decode: {error}"),
         }
@@ -86,9 +89,13 @@ impl Event<'_> {
     /// (see [`EncodeError`](engine::EncodeError)).
     #[must_use]
     pub fn into_owned(self) -> OwnedEvent {
+        let by_place = match &self {
+            Event::Cleared(cleared) => cleared.by_place,
+            _ => ByPlace::default(),
+        };
         let mut encoded = Vec::new();
         match engine::encode_event(&self, engine::Form::Map, &mut encoded) {
-            Ok(()) => OwnedEvent { encoded: encoded.into_boxed_slice() },
+            Ok(()) => OwnedEvent { encoded: encoded.into_boxed_slice(), by_place },
             Err(error) => panic!("an event built by hand cannot be encoded: {error}"),
         }
     }
