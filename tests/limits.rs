@@ -152,8 +152,9 @@ fn every_number_of_threads() {
 /// In steps of a MiB where something is about to fit, and some odd ones, then larger ones.
 #[test]
 fn address_space_in_steps() {
+    const STEPS: usize = 64 + 33;
     let steps = (0..64).map(|mib| mib * 1024 + 4 * (mib % 5)).chain((64..=320).step_by(8).map(|mib| mib * 1024));
-    let mut came = [0; 2];
+    let mut came = [0_usize; 2];
     for kib in steps {
         for (job, place) in [("start", 0), ("connect", 1)] {
             match &*case(job, "address-space", kib) {
@@ -165,7 +166,8 @@ fn address_space_in_steps() {
             }
         }
     }
-    assert!(came.iter().all(|ok| (1..64).contains(ok)), "some are enough, some are not: {came:?}");
+    // A subscriber takes less than a publisher.
+    assert!(came[0] > 0 && came[0] < came[1] && came[1] < STEPS, "some are enough, some are not: {came:?}");
 }
 
 #[test]
