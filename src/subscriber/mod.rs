@@ -45,7 +45,7 @@
 //! # Under an async runtime
 //!
 //! A subscriber has one file descriptor ([`AsFd`]), which is readable while there may be something to receive; it is for
-//! tokio's `AsyncFd` and its like, and `examples/tokio.rs` shows how. There is no `Stream` here, since it would tie this
+//! tokio's `AsyncFd` and its like. There is no `Stream` here, since it would tie this
 //! crate to a runtime for what is a dozen lines on your side. The rule:
 //!
 //! 1. register it for reading, and only for waiting: never read from it;
