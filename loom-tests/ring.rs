@@ -149,6 +149,13 @@ fn mixed() {
     race.check("ring_mixed", 3, 500, &[Seen::Evicted]);
 }
 
+/// A call of two events of which an evictor skips the first position alone: its claimer has to skip the second.
+#[test]
+fn second_position() {
+    let race = Race { events: 2, mixed: true, calls: 1, takes: 1, ..RACE };
+    race.check("ring_second_position", 3, 200, &[Seen::Evicted, Seen::Skipped]);
+}
+
 /// An evictor that removes two calls by one exchange.
 #[test]
 fn burst() {

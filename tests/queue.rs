@@ -2,9 +2,10 @@
 
 mod common;
 
+use common::alone::{alone, resident};
 use common::recorder::Recorder;
 use kv_events::internals::{Call, Consumer, Held, Limits, Pipe, RUN};
-use kv_events::{Config, MediaSet, Object, WaitStrategy};
+use kv_events::{Config, MediaSet, Object, Outcome, Refusal, StartError, WaitStrategy};
 use std::time::Duration;
 
 /// A call of two events.
@@ -58,7 +59,7 @@ fn nothing_is_evicted_while_there_is_room() {
         let taken = std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
-                    for n in 0..50_000 {
+                    for n in 0..10_000 {
                         // At most 4 more than there were, so there is room for all of them.
                         while pipe.ring().len() > 248 {
                             std::thread::yield_now();
@@ -68,14 +69,14 @@ fn nothing_is_evicted_while_there_is_room() {
                 });
             }
             let (mut consumer, mut batch, mut taken) = (pipe.consumer(), Vec::new(), 0);
-            while taken < 124 + 200_000 {
+            while taken < 124 + 40_000 {
                 let (calls, gap) = take(&pipe, &mut consumer, &mut batch);
                 assert_eq!(gap, 0, "burst {burst}");
                 taken += calls.len();
             }
             taken
         });
-        assert_eq!((taken, pipe.ring().evicted(), pipe.ring().len()), (200_124, 0, 0), "burst {burst}");
+        assert_eq!((taken, pipe.ring().evicted(), pipe.ring().len()), (40_124, 0, 0), "burst {burst}");
     }
 }
 
@@ -106,5 +107,83 @@ fn no_wake_up_is_lost() {
             std::thread::sleep(Duration::from_micros(n as u64 % 8 * 15));
         }
         assert!(publisher.stop(Duration::from_secs(20)).closed);
+    }
+}
+
+/// Leaves the process so many bytes of address space more than it has.
+#[cfg(target_os = "linux")]
+fn leave(bytes: u64) {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let has = statm.split_whitespace().next().unwrap().parse::<u64>().unwrap() * 4096;
+    let limit = libc::rlimit { rlim_cur: has + bytes, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: `limit` is valid and only read.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &limit) }, 0);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn memory_that_cannot_be_had_refuses_the_call() {
+    if !alone("memory_that_cannot_be_had_refuses_the_call") {
+        return;
+    }
+    let config = Config::new("memory", "b").queue_capacity(1 << 20);
+    let (publisher, recorder) = Recorder::start(config);
+    recorder.pause(|| _ = publisher.cleared("bait"));
+    let key = "k".repeat(100);
+    leave(16 << 20);
+    let mut accepted = 1;
+    let outcome = loop {
+        let outcome = publisher.committed(&Object::new("t", &key), MediaSet::CPU);
+        if !outcome.is_accepted() {
+            break outcome;
+        }
+        accepted += 1;
+        assert!(accepted < 1 << 20, "16 MiB are not enough for a full queue");
+    };
+    assert_eq!(outcome, Outcome::Refused(Refusal::OutOfMemory));
+    let status = publisher.status();
+    assert!(status.healthy && status.refused_events == 1, "{status:?}");
+    // With memory again all is as it was.
+    leave(1 << 30);
+    assert!(publisher.committed(&Object::new("t", &key), MediaSet::CPU).is_accepted());
+    recorder.resume();
+    assert!(publisher.stop(Duration::from_secs(60)).closed);
+    let status = publisher.status();
+    assert_eq!((status.published_events, status.dropped_events), (accepted + 1, 0), "{status:?}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_queue_costs_what_was_in_it_and_one_that_cannot_be_had_does_not_start() {
+    if !alone("a_queue_costs_what_was_in_it_and_one_that_cannot_be_had_does_not_start") {
+        return;
+    }
+    let config = || Config::new("memory", "b").queue_capacity(1 << 24);
+    let before = resident();
+    let (publisher, _recorder) = Recorder::start(config());
+    publisher.committed(&Object::new("t", "k"), MediaSet::CPU);
+    let cost = resident() - before;
+    println!("measured: a queue of 2^24 events with one in it: {} KiB", cost >> 10);
+    assert!(cost < 8 << 20, "{cost} bytes");
+    drop(publisher);
+    leave(100 << 20);
+    let error = kv_events::Publisher::start_with(config(), || unreachable!("the queue comes first")).unwrap_err();
+    assert!(matches!(error, StartError::QueueMemory { queue_capacity: 16_777_216 }), "{error}");
+}
+
+#[test]
+fn what_a_stop_without_time_calls_abandoned_is_final() {
+    for round in 0..20 {
+        let (publisher, recorder) = Recorder::start(Config::new("memory", "b").wait_strategy(WaitStrategy::Park));
+        recorder.pause(|| _ = publisher.cleared("bait"));
+        let calls = 1000 * round + 1;
+        for _ in 0..calls {
+            publisher.committed(&Object::new("t", "k"), MediaSet::CPU);
+        }
+        let report = publisher.stop(Duration::ZERO);
+        assert_eq!((report.abandoned, report.closed), (calls, false));
+        recorder.resume();
+        let last = publisher.stop(Duration::from_secs(60));
+        assert_eq!((last.abandoned, last.published, last.closed), (calls, 1, true));
     }
 }

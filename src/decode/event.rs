@@ -228,7 +228,7 @@ pub struct Cleared<'a> {
 
 /// How an event came; makes no difference to what it says.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct ByPlace(pub(super) bool);
+pub(super) struct ByPlace(#[cfg_attr(not(feature = "serde"), allow(dead_code))] pub(super) bool);
 
 impl PartialEq for ByPlace {
     fn eq(&self, _: &Self) -> bool {

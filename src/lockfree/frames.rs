@@ -207,6 +207,13 @@ impl<T: Call> Frames<T> {
         prefetch::read(self.slot(held.0));
     }
 
+    /// The same for the node of run `number`, which may be anybody's, or none.
+    #[cfg(not(all(loom, feature = "loom")))]
+    pub(super) fn prefetch_node(&self, number: u32) {
+        // Not followed, so it may be null.
+        prefetch::write(self.chunks[number as usize].load(Ordering::Relaxed));
+    }
+
     /// The same for frame `index`, which the caller owns, to be written.
     #[inline(always)]
     pub(super) fn prefetch_for_writing(&self, index: u32) {

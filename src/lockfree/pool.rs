@@ -10,8 +10,12 @@ use std::sync::atomic::{AtomicU32 as Length, Ordering};
 /// and neither is a step for every call.
 const LANE: usize = 2 * RUN;
 /// How many calls ahead a frame's first line is fetched, and then the rest of it.
-const FAR: usize = 8;
-const NEAR: usize = 4;
+const FAR: usize = RUN / 2 + 1;
+const NEAR: usize = RUN / 4 + 1;
+/// With so many frames left a lane takes the next run, so that its frames, too, are fetched before they are needed; a few
+/// calls before that, the line that names them.
+const LOW: u32 = FAR as u32 + 1;
+const SOON: u32 = LOW + 2;
 
 /// The frames that are idle, in three parts.
 ///
@@ -197,6 +201,12 @@ impl<T: Call> Pool<T> {
         self.spare.push(held.into_index(), |index| self.frames.link(index));
     }
 
+    /// Tells the processor that the run on top will be taken soon.
+    fn prefetch_run(&self) {
+        #[cfg(not(all(loom, feature = "loom")))]
+        self.frames.prefetch_node(self.full.top());
+    }
+
     fn take_run(&self) -> Option<[u32; RUN]> {
         let number = self.full.pop(|number| &self.frames.node(number).link)?;
         self.runs_taken.add(1);
@@ -294,14 +304,27 @@ impl LaneQueue {
     /// The next frame; those behind it are fetched ahead.
     #[inline(always)]
     fn take<T: Call>(&mut self, pool: &Pool<T>) -> Option<u32> {
-        if self.length == 0 {
-            return None;
+        match self.length {
+            0 => return None,
+            LOW => self.append_run(pool),
+            SOON => pool.prefetch_run(),
+            _ => {}
         }
         let index = self.indices[self.first as usize];
         self.fetch_ahead(pool);
         self.first = if self.first + 1 == LANE as u32 { 0 } else { self.first + 1 };
         self.length -= 1;
         Some(index)
+    }
+
+    /// Puts the next run behind the frames that are left, if there is one.
+    #[inline(never)]
+    fn append_run<T: Call>(&mut self, pool: &Pool<T>) {
+        for index in pool.take_run().into_iter().flatten() {
+            let place = self.first as usize + self.length as usize;
+            self.indices[if place >= LANE { place - LANE } else { place }] = index;
+            self.length += 1;
+        }
     }
 
     #[inline(always)]

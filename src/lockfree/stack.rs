@@ -39,6 +39,12 @@ impl Stack {
         }
     }
 
+    /// The number on top, 0 for none; out of date as soon as it is read.
+    #[cfg(not(all(loom, feature = "loom")))]
+    pub(super) fn top(&self) -> u32 {
+        (self.top.load(Ordering::Relaxed) & NUMBER) as u32
+    }
+
     /// Takes the number on top; `None` if there is none.
     pub(super) fn pop<'a>(&self, link: impl Fn(u32) -> &'a AtomicU32) -> Option<u32> {
         // Acquire, here and below: the number's link, and in the end what was written under it, come from whoever pushed it.

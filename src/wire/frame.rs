@@ -48,7 +48,8 @@ impl Frame {
         Frame { buffer, ends: [0; 4], bytes: 0, plan: Plan { first: NONE, second: NONE } }
     }
 
-    /// A frame of its own that is good for at least `bytes`; `None` if there is no memory.
+    /// A frame of its own that is good for at least `bytes`; `None` if there is no memory. For benches and tests.
+    #[cfg(any(test, feature = "__internals"))]
     pub fn with_room(bytes: usize) -> Option<Self> {
         Some(Frame::new(zeroed(buffer_len(bytes))?))
     }
