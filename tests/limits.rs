@@ -7,7 +7,9 @@ mod skipped;
 
 use kv_events::subscriber::{ConnectError, Settings, Subscriber};
 use kv_events::{Config, MediaSet, Object, Publisher, Shortage, StartError};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::CommandExt;
+#[cfg(feature = "cli")]
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output};
 use std::time::Duration;
 

@@ -69,7 +69,7 @@ pub struct Args {
     /// Pace of all producers together, in events per second, or `max` for as fast as it goes
     #[arg(long, value_name = "EVENTS_PER_S|max", default_value = "100000")]
     rate: Rate,
-    /// Calls the publisher's queue holds [default: 65536]
+    /// Events the publisher's queue holds [default: 65536]
     #[arg(long, value_name = "CALLS")]
     queue_capacity: Option<usize>,
     /// Calls evicted at once when the queue is full [default: 1]
