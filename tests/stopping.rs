@@ -134,3 +134,85 @@ fn dropping_without_a_stop_sends_the_rest() {
     drop(publisher);
     sub.events(100);
 }
+
+/// With a sender that is held up inside a send.
+#[cfg(feature = "__internals")]
+mod held_up {
+    use super::{LONG, OBJECT};
+    use crate::common::recorder::{Recorder, Verdict};
+    use kv_events::{Config, MediaSet, Publisher};
+    use std::time::Duration;
+
+    const SHORT: Duration = Duration::from_millis(50);
+
+    /// One message in the sender's hands, `calls` behind it in a queue of 4.
+    fn held_up(calls: usize) -> (Publisher, Recorder) {
+        let (publisher, recorder) = Recorder::start(Config::new("memory", "b").queue_capacity(4).eviction_burst(1));
+        recorder.pause(|| {
+            publisher.committed(&OBJECT, MediaSet::CPU);
+        });
+        for _ in 0..calls {
+            publisher.committed(&OBJECT, MediaSet::CPU);
+        }
+        (publisher, recorder)
+    }
+
+    #[test]
+    fn stop_returns_at_its_deadline_and_its_report_is_final() {
+        for deadline in [SHORT, Duration::ZERO] {
+            let (publisher, recorder) = held_up(3);
+            let report = publisher.stop(deadline);
+            assert_eq!((report.published, report.abandoned, report.closed), (0, 3, false));
+            recorder.resume();
+            let messages = recorder.all();
+            assert_eq!(messages.len(), 1, "what was in the sender's hands, and nothing behind it");
+            let report = publisher.stop(LONG);
+            assert_eq!((report.published, report.abandoned, report.closed), (1, 3, true));
+        }
+    }
+
+    #[test]
+    fn a_sender_that_is_overdue_ends_though_its_loss_is_untold() {
+        // The message in hand fails, so a loss waits to be told when the deadline has passed.
+        let (publisher, recorder) = held_up(3);
+        recorder.plan([Verdict::Fail]);
+        assert!(!publisher.stop(SHORT).closed);
+        recorder.resume();
+        assert_eq!(recorder.all(), []);
+        assert_eq!(recorder.attempts().len(), 1, "nothing is sent after the deadline");
+        assert_eq!(publisher.stop(LONG).published, 0);
+        let status = publisher.status();
+        assert_eq!((status.failed_events, status.abandoned_events, status.last_sequence), (1, 3, 1));
+    }
+
+    #[test]
+    fn what_was_evicted_behind_the_last_batch_has_its_numbers() {
+        let (publisher, recorder) = held_up(10);
+        assert_eq!(publisher.stop(SHORT).abandoned, 4);
+        recorder.resume();
+        assert_eq!(recorder.all().len(), 1);
+        assert!(publisher.stop(LONG).closed);
+        let status = publisher.status();
+        assert_eq!((status.published_events, status.evicted_events, status.abandoned_events), (1, 6, 4));
+        assert_eq!(status.last_sequence, 7);
+    }
+
+    #[test]
+    fn closing_lingers_no_longer_than_the_deadline_allows() {
+        let hour = Duration::from_secs(3600);
+        let lingers = |linger, deadline| {
+            let (publisher, recorder) = Recorder::start(Config::new("memory", "b").linger(linger));
+            publisher.committed(&OBJECT, MediaSet::CPU);
+            let _ = publisher.stop(deadline);
+            recorder.all();
+            let [linger] = recorder.lingers()[..] else { panic!("set once: {:?}", recorder.lingers()) };
+            linger
+        };
+        let cut = lingers(hour, LONG);
+        // What a slow machine took until then is not to be assumed, but it is not all of it.
+        assert!(cut <= LONG.mul_f64(0.9) && !cut.is_zero(), "{cut:?}");
+        assert_eq!(lingers(hour, Duration::ZERO), Duration::ZERO);
+        assert_eq!(lingers(Duration::from_millis(5), LONG), Duration::from_millis(5));
+        assert_eq!(lingers(hour, Duration::MAX), hour);
+    }
+}

@@ -129,6 +129,31 @@ fn lost_connection_is_made_again_while_another_endpoint_is_busy() {
 }
 
 #[test]
+fn quiet_endpoints_are_heard_beside_a_busy_one() {
+    let publishers = [Publisher::new(), Publisher::new(), Publisher::new()];
+    let endpoints = publishers.iter().map(|publisher| &publisher.endpoint);
+    let mut subscriber = Subscriber::connect(endpoints, &Settings::default()).unwrap();
+    publishers.iter().for_each(|publisher| publisher.await_resubscription(|| expect_nothing(&mut subscriber)));
+    let [busy, quiet @ ..] = &publishers;
+    let batch = engine(1.5, &[]);
+    (1..=500).for_each(|sequence| busy.send(sequence, &batch));
+    quiet.iter().for_each(|publisher| publisher.send(1, &batch));
+    let mut unheard: Vec<_> = quiet.iter().map(|publisher| publisher.endpoint.as_str()).collect();
+    let begun = Instant::now();
+    // Never fewer than 500 wait at the busy one.
+    for sequence in 501.. {
+        if unheard.is_empty() {
+            break;
+        }
+        assert!(begun.elapsed().as_millis() < PATIENCE_MS as u128, "{unheard:?} is not heard");
+        busy.send(sequence, &batch);
+        if let Delivery::Message(message) = next(&mut subscriber) {
+            unheard.retain(|endpoint| *endpoint != message.source().endpoint());
+        }
+    }
+}
+
+#[test]
 fn stop_ends_a_wait_and_every_later_call() {
     let publisher = Publisher::new();
     let mut subscriber = listen(&publisher, &Settings::default());

@@ -313,6 +313,18 @@ fn unreadable_payload_takes_its_number() {
 }
 
 #[test]
+fn timestamp_is_remembered_across_an_unreadable_payload() {
+    for (timestamp, expected) in [(100, Verdict::Duplicate), (101, restarted(7, 5))] {
+        let mut tracker = Tracker::new(Base::MASTER);
+        let seen = |sequence, timestamp| Observed { sequence, timestamp: Some(Timestamp::Int(timestamp)), ids: NO_IDS };
+        assert_eq!(tracker.observe(&seen(5, 100)), started(4));
+        assert_eq!(tracker.observe(&Observed::unreadable(7)), gap(6, 6, GapCause::Unknown));
+        // A number that was missed: whether it is late or another life's is for the clock to say.
+        assert_eq!(tracker.observe(&seen(6, timestamp)), expected, "{timestamp}");
+    }
+}
+
+#[test]
 fn ends_of_the_number_range_do_not_wrap() {
     check(&[
         (u64::MAX - 1, 10, ids(u64::MAX - 1, 1), started(u64::MAX - 2)),

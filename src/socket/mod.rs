@@ -207,18 +207,16 @@ impl Transport for PubSocket {
     fn send(&mut self, sequence: u64, len: usize, fill: &mut dyn FnMut(&mut [u8])) -> Result<(), SendError> {
         self.look_after(Instant::now());
         let socket = &self.socket;
-        send_frames(|frame| {
-            retry_interrupted(|| match frame {
-                Frame::Topic => socket.send(zmq::Message::new(), zmq::DONTWAIT | zmq::SNDMORE),
-                Frame::Sequence => socket.send(&sequence.to_be_bytes()[..], zmq::DONTWAIT | zmq::SNDMORE),
-                Frame::Payload => {
-                    // Written straight into the message. The wrapper consumes a message even if the call was
-                    // interrupted; then the same bytes are written again.
-                    let mut payload = zmq::Message::with_size(len);
-                    fill(&mut payload);
-                    socket.send(payload, zmq::DONTWAIT)
-                }
-            })
+        send_frames(|frame| match frame {
+            Frame::Topic => socket.send(zmq::Message::new(), zmq::DONTWAIT | zmq::SNDMORE),
+            Frame::Sequence => socket.send(&sequence.to_be_bytes()[..], zmq::DONTWAIT | zmq::SNDMORE),
+            Frame::Payload => {
+                // Written straight into the message. The wrapper consumes a message even if the call was
+                // interrupted; then the same bytes are written again.
+                let mut payload = zmq::Message::with_size(len);
+                fill(&mut payload);
+                socket.send(payload, zmq::DONTWAIT)
+            }
         })
     }
 
@@ -249,11 +247,11 @@ enum Frame {
     Payload,
 }
 
-/// Sends the frames of one message. One that fails at its first frame has not begun; one that fails later can neither be
+/// Sends the frames of one message, each again if a signal interrupted it. One that fails at its first frame has not begun; one that fails later can neither be
 /// finished nor taken back, and the socket must not be used again, lest other frames are glued to it.
 fn send_frames(mut send: impl FnMut(Frame) -> zmq::Result<()>) -> Result<(), SendError> {
     for frame in [Frame::Topic, Frame::Sequence, Frame::Payload] {
-        match send(frame) {
+        match retry_interrupted(|| send(frame)) {
             Ok(()) => {}
             Err(error @ (zmq::Error::ETERM | zmq::Error::ENOTSOCK)) => {
                 return Err(SendError::Broken(format!("the socket is gone: {error}")));
@@ -322,19 +320,37 @@ mod tests {
     }
 
     #[test]
-    fn a_terminated_context_breaks_the_socket_at_any_frame() {
-        for frame in [Frame::Topic, Frame::Sequence, Frame::Payload] {
-            assert!(matches!(fail_at(frame, zmq::Error::ETERM).1, Err(SendError::Broken(_))));
+    fn a_socket_that_is_gone_is_broken_at_any_frame() {
+        for error in [zmq::Error::ETERM, zmq::Error::ENOTSOCK] {
+            for frame in [Frame::Topic, Frame::Sequence, Frame::Payload] {
+                let (sent, outcome) = fail_at(frame, error);
+                assert_eq!(sent.last(), Some(&frame), "nothing is sent after the failure");
+                let gone = format!("the socket is gone: {error}");
+                assert_eq!(outcome, Err(SendError::Broken(gone)), "{frame:?}");
+            }
         }
     }
 
     #[test]
     fn an_interrupted_frame_is_sent_again() {
-        let mut left = 3;
-        let outcome = retry_interrupted(|| {
-            left -= 1;
-            if left > 0 { Err(zmq::Error::EINTR) } else { Ok(()) }
+        let mut asked = Vec::new();
+        let outcome = send_frames(|frame| {
+            asked.push(frame);
+            if asked.len() % 3 == 0 { Ok(()) } else { Err(zmq::Error::EINTR) }
         });
-        assert_eq!((left, outcome), (0, Ok(())));
+        assert_eq!(outcome, Ok(()));
+        assert_eq!(asked, [[Frame::Topic; 3], [Frame::Sequence; 3], [Frame::Payload; 3]].concat());
+    }
+
+    #[test]
+    fn every_option_of_the_socket_is_set() {
+        let config = Config::new("tcp://[::1]:0", "b").send_hwm(77).linger(Duration::from_millis(88));
+        let options = SocketOptions::of(&config);
+        let endpoint = endpoint::check(&options.endpoint).unwrap();
+        let socket = configured(&zmq::Context::new(), &options, &endpoint).unwrap();
+        assert_eq!((socket.get_sndhwm(), socket.get_linger(), socket.is_ipv6()), (Ok(77), Ok(88), Ok(true)));
+        assert_eq!((socket.get_rcvhwm(), socket.get_rcvbuf()), (Ok(100), Ok(2048)));
+        assert_eq!((socket.get_backlog(), socket.get_maxmsgsize()), (Ok(1024), Ok(256)));
+        assert_eq!(socket.get_handshake_ivl(), Ok(10_000));
     }
 }
