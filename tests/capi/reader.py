@@ -10,6 +10,7 @@ says that one has arrived, then prints an `expect` or a `series` line for every 
 """
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -19,7 +20,8 @@ import msgspec
 import zmq
 
 SUBSCRIBER = Path(__file__).parent.parent / "python/subscriber.py"
-TIMEOUT_S = 60
+# More under valgrind.
+TIMEOUT_S = int(os.environ.get("KV_EVENTS_READER_SECONDS", "60"))
 FIXED = {
     "model_name": "model",
     "block_size": 16,
