@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 import msgspec
 import zmq
@@ -43,8 +44,12 @@ class Stream:
         self.socket.setsockopt(zmq.RCVTIMEO, timeout_ms)
         self.socket.connect(endpoint)
         self.sequence = None
+        self.until = time.monotonic() + timeout_ms / 1000
 
     def message(self):
+        # Heartbeats come for ever.
+        if time.monotonic() > self.until:
+            raise Failure("the end did not come")
         topic, sequence, payload = self.socket.recv_multipart()
         sequence = int.from_bytes(sequence, "big")
         missing = 0 if self.sequence is None else sequence - self.sequence - 1
