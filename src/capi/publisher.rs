@@ -15,8 +15,9 @@ const KIND: u64 = 0x6b76_7031;
 
 /// A publisher. Any number of threads may use it at once, `kv_events_stop` included; only `kv_events_free` needs it to
 /// itself. A handle that was freed is still recognised: calls with it return KV_EVENTS_INVALID_HANDLE.
-// In this order, so that the kind is where it is in a handle of the other kind, which may be smaller.
-#[repr(C)]
+// In this order, so that the kind is where it is in a handle of the other kind, which may be smaller. The header shall not tell
+// the fields, as it does of what it sees to be laid out as in C.
+#[cfg_attr(all(), repr(C))]
 #[derive(Debug)]
 pub struct PublisherHandle {
     kind: u64,

@@ -14,8 +14,9 @@ const KIND: u64 = 0x6b76_5f73_7765_6570;
 
 /// A remove-all sweep over one tenant. Threads may share it to tell of their shards' objects; the call that ends it needs
 /// it to itself.
-// In this order, so that the kind is where it is in a handle of the other kind, which may be smaller.
-#[repr(C)]
+// In this order, so that the kind is where it is in a handle of the other kind, which may be smaller. The header shall not tell
+// the fields, as it does of what it sees to be laid out as in C.
+#[cfg_attr(all(), repr(C))]
 #[derive(Debug)]
 pub struct SweepHandle {
     kind: u64,
