@@ -106,7 +106,7 @@ fn without_lanes() {
 #[test]
 fn heavy_calls() {
     let must_see = &[Seen::Evicted, Seen::Parked];
-    Model { name: "pipeline_heavy_calls", bound: Some(2), floor: 200, must_see }.check(|counts| {
+    Model { name: "pipeline_heavy_calls", bound: Some(1), floor: 200, must_see }.check(|counts| {
         let rig = Rig::new(2, 1, Limits { events: 8, bytes: 24 });
         (0..2).for_each(|n| rig.publish_of((0, n), 1, 10));
         let producer = rig.spawn(0, |rig| (0..2).for_each(|n| rig.publish_of((1, n), 1, 10)));

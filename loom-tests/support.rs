@@ -219,6 +219,7 @@ const CAUGHT_BY: &[(Fault, &str)] = &[
     (Fault::RingClosesInTwoSteps, "stop::fails_while_draining"),
     (Fault::RingEndsWithoutWalk, "stop::fails_while_draining"),
     (Fault::GapEarly, "ring::laps"),
+    (Fault::GapLate, "ring::laps"),
     (Fault::GapForgottenAtEnd, "stop::at_once_without_room"),
     (Fault::CarryOver, "pipeline::calls_of_two_events"),
     (Fault::StopForgetsDrain, "stop::drains"),

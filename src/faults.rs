@@ -85,6 +85,8 @@ mod list {
         RingEndsWithoutWalk = "ring-ends-without-walk",
         /// The gap is told with the batch before.
         GapEarly = "gap-early",
+        /// The gap is told with the batch after.
+        GapLate = "gap-late",
         /// The gap is forgotten when the sender ends.
         GapForgottenAtEnd = "gap-forgotten-at-end",
         /// A call that was taken is kept for the next message.

@@ -40,8 +40,8 @@ fn must_differ(fault: &str) {
 }
 
 #[test]
-fn a_gap_counted_after_the_eviction_is_found() {
-    must_differ("gap-after-eviction");
+fn a_gap_that_is_told_a_message_late_is_found() {
+    must_differ("gap-late");
 }
 
 #[test]

@@ -138,7 +138,7 @@ impl<T: Call> Pipe<T> {
         while events + 2 <= self.limits.events && bytes < self.limits.bytes {
             // Light calls cannot exceed the limit by themselves; beside heavy ones they are counted.
             let calls = if heavies { (self.limits.bytes - bytes) / self.light.max(1) } else { usize::MAX };
-            let joined = !batch.is_empty();
+            let joined = !batch.is_empty() && !fault!(CarryOver);
             let take = |held: Held, heavy| {
                 self.pool.frames().prefetch(&held);
                 heavies |= heavy;
@@ -154,7 +154,7 @@ impl<T: Call> Pipe<T> {
             }
         }
         #[cfg(feature = "__faults")]
-        if fault!(CarryOver) && batch.len() > 1 {
+        if fault!(CarryOver) && batch.len() > 1 && !self.ring.is_empty() {
             consumer.carried = batch.pop();
         }
         gap

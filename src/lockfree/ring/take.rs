@@ -43,6 +43,11 @@ impl Ring {
                         let early = if fault!(GapEarly) { self.head.load(Ordering::Relaxed) - next } else { 0 };
                         let gap = first - taker.expected + early;
                         taker.expected = next + early;
+                        if fault!(GapLate) {
+                            taker.expected -= gap;
+                            taker.plan.drain(..).for_each(|(_, index)| take(Held::of(index), heavy));
+                            return Some(Taken { gap: 0, events: next - first });
+                        }
                         taker.plan.drain(..).for_each(|(_, index)| take(Held::of(index), heavy));
                         return Some(Taken { gap, events: next - first });
                     }

@@ -70,7 +70,7 @@ pub struct Args {
     #[arg(long, value_name = "EVENTS_PER_S|max", default_value = "100000")]
     rate: Rate,
     /// Events the publisher's queue holds [default: 65536]
-    #[arg(long, value_name = "CALLS")]
+    #[arg(long, value_name = "EVENTS")]
     queue_capacity: Option<usize>,
     /// Calls evicted at once when the queue is full [default: 1]
     #[arg(long, value_name = "CALLS")]
