@@ -351,7 +351,7 @@ fn figures_are_read_from_another_thread_and_match_the_script() {
 #[test]
 fn own_publisher_is_read_with_every_loss_in_its_place() {
     let config = Config::new("tcp://127.0.0.1:0", "backend").queue_capacity(16).send_hwm(0);
-    let publisher = kv_events::Publisher::start(config).unwrap();
+    let publisher = kv_events::Publisher::start(config.linger(Duration::from_secs(60))).unwrap();
     let endpoint = publisher.bound_endpoint().unwrap();
     let mut subscriber = Subscriber::connect([endpoint], &Settings::default()).unwrap();
     // The path is proven by a message that comes through.
@@ -375,20 +375,28 @@ fn own_publisher_is_read_with_every_loss_in_its_place() {
             });
         }
     });
-    assert!(publisher.stop(Duration::from_secs(60)).closed);
-    let status = publisher.status();
     let (mut last, mut missed, mut messages) = (0, before.unwrap(), 0);
-    while last < status.last_sequence {
-        match next(&mut subscriber) {
-            Delivery::Message(message) => (last, messages) = (message.sequence(), messages + 1),
-            Delivery::Notice { verdict: verdict @ Verdict::Gap { from, cause, .. }, .. } => {
-                assert_eq!(from, last + 1);
-                assert_ne!(cause, GapCause::Lost, "nothing is lost on the way");
-                missed += verdict.gap_size();
+    // What the sockets do not hold goes on while the publisher lingers.
+    let status = std::thread::scope(|scope| {
+        let stop = scope.spawn(|| {
+            assert!(publisher.stop(Duration::from_secs(60)).closed);
+            publisher.status()
+        });
+        while !stop.is_finished() || last < publisher.status().last_sequence {
+            match subscriber.recv_timeout(Duration::from_millis(10)) {
+                Ok(Delivery::Message(message)) => (last, messages) = (message.sequence(), messages + 1),
+                Ok(Delivery::Notice { verdict: verdict @ Verdict::Gap { from, cause, .. }, .. }) => {
+                    assert_eq!(from, last + 1);
+                    assert_ne!(cause, GapCause::Lost, "nothing is lost on the way");
+                    missed += verdict.gap_size();
+                }
+                // The publisher has gone, or is quiet for a moment.
+                Err(RecvError::Empty) => {}
+                other => panic!("{other:?}"),
             }
-            other => panic!("{other:?}"),
         }
-    }
+        stop.join().unwrap()
+    });
     assert!(status.evicted_events > 0, "the queue is small enough to overflow: {status:?}");
     assert_eq!(missed + messages, status.last_sequence);
     let unseen = status.published_batches - messages;
