@@ -1,13 +1,13 @@
 #![cfg_attr(feature = "zmq", doc = include_str!("../README.md"))]
 #![cfg_attr(docsrs, feature(doc_cfg))]
-//! # The way of the data
+//! # Data flow
 //!
 //! ```text
 //! event, config      what a master says, and with what settings
 //! capi               the same for C and C++
 //! publisher          the calls                       caller's thread
 //!   wire::encode     event -> bytes in a pooled buffer     |
-//!   lockfree         pool, evicting queue, wake, sweep     v
+//!   lockfree         pool, evicting ring, wake, sweep      v
 //!   sender           batches, numbers, account       sender thread
 //!   wire::message    batch -> payload                      |
 //!   socket           payload -> PUB socket                 v
@@ -15,7 +15,7 @@
 //! decode             payload -> batch -> events      any thread; pure
 //! engine             events as engines write them
 //!
-//! subscriber         SUB sockets -> messages, in order with
+//! subscriber         connections -> messages, in order with
 //!   tracker          what they say of loss and restarts       reader's thread
 //! ```
 
