@@ -9,12 +9,13 @@ use std::sync::atomic::{AtomicU32 as Length, Ordering};
 /// Frames in one lane at most: two runs, so that one that is just full gives a run away and one that is just empty takes one,
 /// and neither is a step for every call.
 const LANE: usize = 2 * RUN;
-/// How many calls ahead a frame's first line is fetched, and then the rest of it.
-const FAR: usize = RUN / 2 + 1;
-const NEAR: usize = RUN / 4 + 1;
+/// Frames are fetched ahead in groups: first the lines of the frames, a group later what they point to. Not one by one, since
+/// an atomic read-modify-write, of which each call has two, waits for every fetch that was begun before it: so one call in a
+/// group waits for all of them at once. A group of this size is about what a processor can have under way.
+const GROUP: usize = RUN / 3;
 /// With so many frames left a lane takes the next run, so that its frames, too, are fetched before they are needed; a few
 /// calls before that, the line that names them.
-const LOW: u32 = FAR as u32 + 1;
+const LOW: u32 = 2 * GROUP as u32 + 1;
 const SOON: u32 = LOW + 2;
 
 /// The frames that are idle, in three parts.
@@ -56,6 +57,8 @@ struct Lane {
 struct LaneQueue {
     first: u32,
     length: u32,
+    /// Calls until the next group is fetched.
+    fetched: u32,
     indices: [u32; LANE],
 }
 
@@ -124,7 +127,6 @@ impl<T: Call> Pool<T> {
         }
         let Some(number) = lane() else { return self.give_spare(held) };
         let lane = &self.lanes[number.get()];
-        self.frames.prefetch_for_writing(held.index());
         // SAFETY: as in `take`.
         let surplus = lane.queue.with_mut(|queue| unsafe { (*queue).give(held.into_index()) });
         if let Some(surplus) = surplus {
@@ -287,7 +289,7 @@ impl<T: Call> Pool<T> {
 
 impl Lane {
     fn new() -> Self {
-        let queue = LaneQueue { first: 0, length: 0, indices: [0; LANE] };
+        let queue = LaneQueue { first: 0, length: 0, fetched: 0, indices: [0; LANE] };
         Lane { length: Length::new(0), queue: UnsafeCell::new(queue) }
     }
 
@@ -335,12 +337,19 @@ impl LaneQueue {
 
     #[inline(always)]
     fn fetch_ahead<T: Call>(&mut self, pool: &Pool<T>) {
-        if self.length as usize > FAR {
-            pool.frames.prefetch_for_writing(self.at(FAR));
+        match self.fetched {
+            0 => self.fetch_group(pool),
+            _ => self.fetched -= 1,
         }
-        if self.length as usize > NEAR {
-            pool.frames.get(&Held::of(self.at(NEAR))).prefetch_for_writing();
-        }
+    }
+
+    /// Fetches what the next group of frames points to, and the lines of the group behind it.
+    #[inline(never)]
+    fn fetch_group<T: Call>(&mut self, pool: &Pool<T>) {
+        let length = self.length as usize;
+        (1..length.min(GROUP + 1)).for_each(|ahead| pool.frames.get(&Held::of(self.at(ahead))).prefetch_for_writing());
+        (GROUP + 1..length.min(2 * GROUP + 1)).for_each(|ahead| pool.frames.prefetch_for_writing(self.at(ahead)));
+        self.fetched = GROUP as u32 - 1;
     }
 
     /// Puts a frame behind the others; returns the run that has to go if there is no room.
@@ -366,8 +375,9 @@ impl LaneQueue {
         self.first = 0;
         self.length = RUN as u32 - 1;
         self.indices[..RUN - 1].copy_from_slice(&run[1..]);
-        // Lines of frames first, all at once; what they point to once they are there.
+        // The lines of frames first, all at once; what they point to once they are there.
         run.iter().for_each(|&index| pool.frames.prefetch_for_writing(index));
-        run.iter().take(NEAR + 1).for_each(|&index| pool.frames.get(&Held::of(index)).prefetch_for_writing());
+        pool.frames.get(&Held::of(run[0])).prefetch_for_writing();
+        self.fetch_group(pool);
     }
 }
