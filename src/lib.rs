@@ -69,6 +69,8 @@ mod socket;
 mod sync;
 #[cfg(any(feature = "zmq", feature = "__internals"))]
 mod wire;
+#[cfg(all(feature = "zmq", unix))]
+mod zmtp;
 
 pub use config::{
     Config, MAX_BATCH_EVENTS, MAX_EVENT_BYTES, MAX_NAP, MAX_QUEUE_CAPACITY, WaitStrategy, recommended_eviction_burst,
@@ -97,6 +99,12 @@ pub mod internals {
     #[cfg(feature = "__faults")]
     pub use crate::faults::{Fault, active as active_fault};
     pub use crate::lockfree::*;
+    /// What reads a publisher's bytes.
+    #[cfg(all(feature = "zmq", unix))]
+    pub mod zmtp {
+        pub use crate::subscriber::zmtp::{Arrival, Budget, Heard, Limits, Machine};
+        pub use crate::zmtp::Broken;
+    }
     pub use crate::publisher::transport::{Opened, Transport};
     pub use crate::sender::*;
     #[cfg(all(loom, feature = "loom"))]

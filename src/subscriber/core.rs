@@ -6,7 +6,8 @@ use super::endpoint::{Endpoint, Stranger};
 use super::link::{Link, Lost, Step};
 use super::settings::{ConnectError, Settings};
 use super::stream::Stream;
-use super::zmtp::{Arrival, Broken, Budget, Limits};
+use super::zmtp::{Arrival, Budget, Limits};
+use crate::zmtp::{Broken, MAX_FRAMES};
 use mio::{Events, Poll, Token};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -262,7 +263,7 @@ impl Core {
         if let Lost::Broken(broken @ (Broken::Endless | Broken::Frame { .. })) = &why {
             let reason = match *broken {
                 Broken::Frame { bytes, limit } => Malformed::TooLarge { bytes, limit },
-                _ => Malformed::Frames(super::zmtp::MAX_FRAMES + 1),
+                _ => Malformed::Frames(MAX_FRAMES + 1),
             };
             let arrival = Arrival::Malformed { bytes: 0, topic: Vec::new(), sequence: None, reason };
             self.arrived((link.endpoint, link.peer), arrival);

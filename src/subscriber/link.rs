@@ -1,7 +1,8 @@
 //! One connection: what is read from it, and how far it has come.
 
 use super::stream::Stream;
-use super::zmtp::{self, Arrival, Broken, Budget, Heard, Limits, Machine};
+use super::zmtp::{Arrival, Budget, Heard, Limits, Machine};
+use crate::zmtp::{self, Broken};
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -96,7 +97,7 @@ impl Link {
 
     /// What it holds in the budget.
     pub(super) fn reserved(&self) -> u64 {
-        self.machine.reserved
+        self.machine.reserved()
     }
 
     pub(super) fn overdue(&self) -> Lost {

@@ -97,7 +97,7 @@ mod settings;
 mod sources;
 mod stop;
 mod stream;
-mod zmtp;
+pub(crate) mod zmtp;
 
 pub use counters::{SourceStatus, StatusHandle};
 pub use delivery::{Delivery, Malformed, Message, Source};

@@ -4,120 +4,29 @@
 //! libzmq is no help here: it bounds a subscriber's memory in messages of any size, a message's frames not at all, and of a
 //! frame or a peer it does not like it says nothing but that the connection is closed.
 
+mod budget;
+mod message;
+#[cfg(test)]
+mod tests;
+
+pub use self::budget::{Budget, Limits};
+use self::budget::{PASSED_OVER, SMALL};
+pub use self::message::Arrival;
+use self::message::{Frame, Into, Message};
 use super::delivery::Malformed;
-use bytes::Bytes;
-use std::fmt;
+use crate::zmtp::{self, Broken, COMMAND, LONG, MAX_FRAMES, MORE};
 
-/// What came in, as far as the frames tell.
-#[derive(Debug)]
-pub(super) enum Arrival {
-    Message { topic: Vec<u8>, sequence: u64, payload: Bytes },
-    Malformed { bytes: u64, topic: Vec<u8>, sequence: Option<u64>, reason: Malformed },
-}
-
-/// Why a connection is of no use.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Broken {
-    /// What is there speaks something else.
-    NotZeroMq(&'static str),
-    /// ZeroMQ before ZMTP 3.
-    Older,
-    /// It wants a security mechanism.
-    Mechanism(String),
-    /// Another kind of socket.
-    SocketType(String),
-    /// It said why it does not want us.
-    Refused(String),
-    /// It speaks ZMTP, and breaks its rules.
-    Protocol(&'static str),
-    /// A frame that it would take too long to pass over.
-    Frame { bytes: u64, limit: u64 },
-    /// A message of frames without end.
-    Endless,
-}
-
-impl fmt::Display for Broken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Broken::NotZeroMq(what) => write!(f, "{what}, which does not speak ZeroMQ"),
-            Broken::Older => f.write_str("a ZeroMQ socket older than ZMTP 3 (libzmq 4), which is not understood"),
-            Broken::Mechanism(name) => write!(f, "a ZeroMQ socket that wants the security mechanism {name}"),
-            Broken::SocketType(name) => {
-                write!(f, "a ZeroMQ socket of type {name}, which publishes nothing (PUB and XPUB do)")
-            }
-            Broken::Refused(reason) => write!(f, "a ZeroMQ socket that refuses us: {reason}"),
-            Broken::Protocol(what) => write!(f, "somebody who breaks the rules of ZMTP: {what}"),
-            Broken::Frame { bytes, limit } => {
-                write!(f, "somebody who sends a frame of {bytes} bytes, where the limit is {limit}")
-            }
-            Broken::Endless => write!(f, "somebody who sends a message of more than {MAX_FRAMES} frames"),
-        }
-    }
-}
-
-/// What may be kept.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
-    pub(super) frame: u64,
-    pub(super) topic: u64,
-}
-
-/// Bytes that all connections of a subscriber may hold of payloads still on their way.
-#[derive(Debug)]
-pub(super) struct Budget {
-    limit: u64,
-    used: u64,
-}
-
-impl Budget {
-    pub(super) fn new(limit: u64) -> Self {
-        Budget { limit, used: 0 }
-    }
-
-    /// One payload is always let in, whatever its size.
-    fn take(&mut self, bytes: u64) -> bool {
-        let fits = self.used == 0 || self.used.saturating_add(bytes) <= self.limit;
-        if fits {
-            self.used += bytes;
-        }
-        fits
-    }
-
-    pub(super) fn give_back(&mut self, bytes: u64) {
-        self.used -= bytes;
-    }
-}
-
-/// Payloads up to this size count in no budget: each connection may have one.
-const SMALL: u64 = 64 << 10;
-/// A frame above the limit is passed over if it has at most this many bytes: losing the connection would cost more.
-const PASSED_OVER: u64 = 1 << 30;
-/// Frames of one message, after which no end of it is waited for.
-pub(super) const MAX_FRAMES: usize = 1024;
 /// Nothing that is said in a command takes more.
 const MAX_COMMAND: u64 = 64 << 10;
 
-const MORE: u8 = 1;
-const LONG: u8 = 2;
-const COMMAND: u8 = 4;
-
-/// What we say first.
-pub(super) fn greeting() -> [u8; 64] {
-    let mut greeting = [0; 64];
-    greeting[0] = 0xff;
-    greeting[9] = 0x7f;
-    greeting[10] = 3;
-    greeting[12..16].copy_from_slice(b"NULL");
-    greeting
-}
-
+/// One connection's reader.
 #[derive(Debug)]
-pub(super) struct Machine {
+pub struct Machine {
     /// What to subscribe to once the handshake is over.
     subscription: Option<Vec<u8>>,
     state: State,
     /// Of the payload on its way, in the budget.
-    pub(super) reserved: u64,
+    reserved: u64,
     message: Message,
 }
 
@@ -136,51 +45,22 @@ enum State {
     Body(Frame),
 }
 
-#[derive(Clone, Debug)]
-struct Frame {
-    flags: u8,
-    left: u64,
-    into: Into,
-}
-
-#[derive(Clone, Debug)]
-enum Into {
-    Nothing,
-    Topic,
-    Sequence,
-    Payload,
-    Command(Vec<u8>),
-}
-
-/// The message on its way.
-#[derive(Debug, Default)]
-struct Message {
-    frames: usize,
-    bytes: u64,
-    topic: Vec<u8>,
-    /// It was too long to be kept.
-    has_no_topic: bool,
-    sequence: Vec<u8>,
-    sequence_len: u64,
-    payload: Vec<u8>,
-    payload_len: u64,
-    fault: Option<Malformed>,
-}
-
 /// What some bytes came to.
-#[derive(Debug)]
-pub(super) enum Heard {
+#[derive(Debug, PartialEq, Eq)]
+pub enum Heard {
     /// Nothing yet.
     Nothing,
     /// The handshake is over.
     Ready,
     /// There is no room for a payload now.
     NoRoom,
+    /// A message, or what is none.
     Arrival(Arrival),
 }
 
 impl Machine {
-    pub(super) fn new(subscription: &[u8]) -> Self {
+    /// A connection that is new; `subscription` is the prefix of the topics to ask for.
+    pub fn new(subscription: &[u8]) -> Self {
         Machine {
             subscription: Some(subscription.to_vec()),
             state: State::Greeting(Vec::with_capacity(64)),
@@ -189,14 +69,23 @@ impl Machine {
         }
     }
 
+    /// What of the budget it holds, and has to give back when it ends.
+    pub fn reserved(&self) -> u64 {
+        self.reserved
+    }
+
     /// Whether nothing was heard at all.
-    pub(super) fn is_silent(&self) -> bool {
+    pub fn is_silent(&self) -> bool {
         matches!(&self.state, State::Greeting(heard) if heard.is_empty())
     }
 
     /// Takes in what has come, up to the first thing worth a word. Returns how much that was, and what it came to; what is
     /// to be answered goes to `out`.
-    pub(super) fn take(
+    ///
+    /// # Errors
+    ///
+    /// The connection is of no use any more.
+    pub fn take(
         &mut self,
         input: &[u8],
         out: &mut Vec<u8>,
@@ -218,10 +107,10 @@ impl Machine {
                     let taken = rest.len().min(64 - heard.len());
                     heard.extend_from_slice(&rest[..taken]);
                     at += taken;
-                    if !judge_greeting(heard)? {
+                    if !zmtp::judge_greeting(heard)? {
                         return Ok((at, Heard::Nothing));
                     }
-                    out.extend_from_slice(b"\x04\x19\x05READY\x0bSocket-Type\0\0\0\x03SUB");
+                    out.extend_from_slice(&zmtp::ready(b"SUB"));
                     self.state = State::Head { bytes: [0; 9], len: 0 };
                 }
                 State::Head { bytes, len } => {
@@ -251,16 +140,16 @@ impl Machine {
                     if frame.left > 0 {
                         return Ok((at, Heard::Nothing));
                     }
-                    let frame = frame.clone();
+                    let (is_last, into) = (frame.flags & MORE == 0, std::mem::replace(&mut frame.into, Into::Nothing));
                     self.state = State::Head { bytes: [0; 9], len: 0 };
-                    match frame.into {
+                    match into {
                         Into::Command(body) => {
                             let is_over = self.command(&body, out)?;
                             if is_over {
                                 return Ok((at, Heard::Ready));
                             }
                         }
-                        _ if frame.flags & MORE == 0 => {
+                        _ if is_last => {
                             budget.give_back(std::mem::take(&mut self.reserved));
                             return Ok((at, Heard::Arrival(std::mem::take(&mut self.message).arrival())));
                         }
@@ -332,19 +221,19 @@ impl Machine {
         };
         match name {
             b"READY" if !self.is_ready() => {
-                let of = socket_type(rest).ok_or(Broken::Protocol("a handshake without a socket type"))?;
+                let of = zmtp::socket_type(rest).ok_or(Broken::Protocol("a handshake without a socket type"))?;
                 if of != b"PUB" && of != b"XPUB" {
-                    return Err(Broken::SocketType(printable(of)));
+                    return Err(Broken::SocketType(zmtp::printable(of)));
                 }
                 let subscription = self.subscription.take().unwrap_or_default();
-                out.extend_from_slice(&head(subscription.len() as u64 + 1));
+                out.extend_from_slice(&zmtp::head(subscription.len() as u64 + 1));
                 out.push(1);
                 out.extend_from_slice(&subscription);
                 Ok(true)
             }
             b"ERROR" => {
                 let reason = rest.split_first().map_or(&b""[..], |(_, reason)| reason);
-                Err(Broken::Refused(printable(reason)))
+                Err(Broken::Refused(zmtp::printable(reason)))
             }
             // Two bytes say how long to wait for the next one; the rest comes back.
             b"PING" if self.is_ready() => {
@@ -358,90 +247,5 @@ impl Machine {
             _ if self.is_ready() => Ok(false),
             _ => Err(Broken::Protocol("a command before the handshake")),
         }
-    }
-}
-
-fn head(size: u64) -> Vec<u8> {
-    match u8::try_from(size) {
-        Ok(size) => vec![0, size],
-        Err(_) => [&[LONG][..], &size.to_be_bytes()].concat(),
-    }
-}
-
-/// Whether the greeting is complete.
-fn judge_greeting(heard: &[u8]) -> Result<bool, Broken> {
-    if heard.starts_with(b"HTTP") {
-        return Err(Broken::NotZeroMq("an HTTP server"));
-    }
-    if heard.first().is_some_and(|&first| first != 0xff && first != b'H')
-        || (heard.first() == Some(&b'H') && heard.len() >= 4)
-        || heard.get(9).is_some_and(|last| last & 1 == 0)
-    {
-        return Err(Broken::NotZeroMq("something"));
-    }
-    if heard.get(10).is_some_and(|&version| version < 3) {
-        return Err(Broken::Older);
-    }
-    let Some(mechanism) = heard.get(12..32) else { return Ok(false) };
-    let name = mechanism.split(|&byte| byte == 0).next().unwrap_or_default();
-    if name != b"NULL" {
-        return Err(Broken::Mechanism(printable(name)));
-    }
-    Ok(heard.len() == 64)
-}
-
-/// The value of the property `Socket-Type`.
-fn socket_type(mut properties: &[u8]) -> Option<&[u8]> {
-    loop {
-        let (&len, rest) = properties.split_first()?;
-        let (name, rest) = rest.split_at_checked(len.into())?;
-        let (len, rest) = rest.split_first_chunk::<4>()?;
-        let (value, rest) = rest.split_at_checked(u32::from_be_bytes(*len).try_into().ok()?)?;
-        if name.eq_ignore_ascii_case(b"Socket-Type") {
-            return Some(value);
-        }
-        properties = rest;
-    }
-}
-
-/// Words of a peer, short and harmless.
-fn printable(text: &[u8]) -> String {
-    text[..text.len().min(64)].escape_ascii().to_string()
-}
-
-impl Message {
-    fn keep(&mut self, frame: &mut Frame, bytes: &[u8]) {
-        match &mut frame.into {
-            Into::Nothing => {}
-            Into::Command(body) => body.extend_from_slice(bytes),
-            Into::Topic => self.topic.extend_from_slice(bytes),
-            Into::Sequence => {
-                let missing = 8 - self.sequence.len();
-                self.sequence.extend_from_slice(&bytes[..bytes.len().min(missing)]);
-            }
-            Into::Payload => {
-                let payload = &mut self.payload;
-                if payload.capacity() - payload.len() < bytes.len() {
-                    // As it comes, not on the word of the head, and never beyond it.
-                    let all = usize::try_from(self.payload_len).unwrap_or(usize::MAX);
-                    let target = all.min((2 * payload.capacity()).max(payload.len() + bytes.len()));
-                    payload.reserve_exact(target - payload.len());
-                }
-                payload.extend_from_slice(bytes);
-            }
-        }
-    }
-
-    fn arrival(self) -> Arrival {
-        let Message { frames, bytes, topic, has_no_topic, sequence, sequence_len, payload, fault, .. } = self;
-        let number = <[u8; 8]>::try_from(&sequence[..]).ok().filter(|_| sequence_len == 8).map(u64::from_be_bytes);
-        let reason = match (fault, number) {
-            (Some(fault), _) => fault,
-            (None, _) if frames != 3 => Malformed::Frames(frames),
-            (None, None) => Malformed::SequenceLength(usize::try_from(sequence_len).unwrap_or(usize::MAX)),
-            (None, Some(sequence)) => return Arrival::Message { topic, sequence, payload: payload.into() },
-        };
-        let has_number = frames == 3 && !has_no_topic;
-        Arrival::Malformed { bytes, topic, sequence: number.filter(|_| has_number), reason }
     }
 }
