@@ -15,7 +15,10 @@ def main():
             targets = {vector["kind"]: data}
             if vector["kind"] == "batch":
                 # Three frames: an empty topic, a sequence of 8 bytes, the payload.
-                targets["frames"] = b"\x03\x00\x08" + (7).to_bytes(8, "big") + data
+                sequence = (7).to_bytes(8, "big")
+                targets["frames"] = b"\x03\x00\x08" + sequence + data
+                # Limits, behind a handshake, and the three frames of a message, the last with its size in 8 bytes.
+                targets["zmtp"] = b"\x94\x06\x01\x00\x01\x08" + sequence + b"\x02" + len(data).to_bytes(8, "big") + data
             for target, seed in targets.items():
                 folder = corpus / target
                 folder.mkdir(parents=True, exist_ok=True)

@@ -160,7 +160,10 @@ pub fn event(bytes: &[u8]) {
         }
         Err(error) => {
             assert!(error.offset() <= bytes.len());
-            assert_eq!(error.class() == ErrorClass::Empty, bytes.is_empty() || error.offset() > 0 && is_empty_bin(bytes));
+            assert_eq!(
+                error.class() == ErrorClass::Empty,
+                bytes.is_empty() || error.offset() > 0 && is_empty_bin(bytes)
+            );
         }
     }
 }
