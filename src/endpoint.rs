@@ -75,7 +75,7 @@ fn check_ipc(path: &str) -> Result<Endpoint, EndpointError> {
         return Err(EndpointError::Path("the path is longer than 107 bytes"));
     }
     if path.starts_with('@') {
-        return if is_held(path) { Err(EndpointError::InUse) } else { Ok(local) };
+        return if is_held(Path::new(path))? { Err(EndpointError::InUse) } else { Ok(local) };
     }
     let file = Path::new(path);
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -89,7 +89,7 @@ fn check_ipc(path: &str) -> Result<Endpoint, EndpointError> {
             Err(EndpointError::Path("something that is not a socket is at that path; it was left alone"))
         }
         // libzmq would take the path from under whoever listens there.
-        Ok(_) if is_held(path) => Err(EndpointError::InUse),
+        Ok(_) if is_held(file)? => Err(EndpointError::InUse),
         Ok(_) => Ok(local),
     }
 }
@@ -100,21 +100,9 @@ fn is_socket(metadata: &std::fs::Metadata) -> bool {
     metadata.file_type().is_socket()
 }
 
-/// Whether a live process listens at the path: only then does it take a connection.
 #[cfg(unix)]
-fn is_held(path: &str) -> bool {
-    use std::os::unix::net::UnixStream;
-    match path.strip_prefix('@') {
-        None => UnixStream::connect(path).is_ok(),
-        #[cfg(target_os = "linux")]
-        Some(name) => {
-            use std::os::linux::net::SocketAddrExt;
-            use std::os::unix::net::SocketAddr;
-            SocketAddr::from_abstract_name(name).is_ok_and(|address| UnixStream::connect_addr(&address).is_ok())
-        }
-        #[cfg(not(target_os = "linux"))]
-        Some(_) => false,
-    }
+fn is_held(path: &Path) -> Result<bool, EndpointError> {
+    crate::os::is_held(path).map_err(|error| EndpointError::Other(error.to_string()))
 }
 
 #[cfg(not(unix))]
@@ -123,8 +111,8 @@ fn is_socket(_: &std::fs::Metadata) -> bool {
 }
 
 #[cfg(not(unix))]
-fn is_held(_: &str) -> bool {
-    false
+fn is_held(_: &Path) -> Result<bool, EndpointError> {
+    Ok(false)
 }
 
 #[cfg(test)]

@@ -12,7 +12,6 @@ use mio::{Interest, Registry, Token};
 use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::unix::net;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, TryRecvError};
@@ -319,11 +318,8 @@ fn listen(address: &Address, name: &str, registry: &Registry, token: Token) -> i
             let mut listener = match UnixListener::bind_addr(&at) {
                 // Left behind by somebody who is gone?
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-                    let is_stale = at.as_pathname().is_some()
-                        && net::UnixStream::connect_addr(&at)
-                            .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
-                    match at.as_pathname().filter(|_| is_stale) {
-                        Some(path) if is_socket(path) => std::fs::remove_file(path)?,
+                    match at.as_pathname() {
+                        Some(path) if is_socket(path) && !crate::os::is_held(path)? => std::fs::remove_file(path)?,
                         _ => return Err(error),
                     }
                     UnixListener::bind_addr(&at)?
