@@ -209,6 +209,32 @@ mod with_a_socket {
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
+    /// Whatever it is that the system says, also what libzmq's wrapper knows no name for.
+    #[cfg(unix)]
+    #[test]
+    fn what_the_system_refuses_is_said_in_its_words() {
+        for endpoint in ["ipc:///sys/kv-events.sock", "ipc:///proc/kv-events.sock"] {
+            let error = start(endpoint).unwrap_err();
+            assert!(matches!(error, StartError::Endpoint { .. }), "{error:?}");
+            assert!(error.to_string().starts_with(&format!("endpoint {endpoint} cannot be")), "{error}");
+        }
+    }
+
+    /// Its queue is full: somebody who waits to be let in waits for ever.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_path_whose_holder_lets_nobody_in_is_in_use() {
+        let path = std::env::temp_dir().join(format!("kv-events-hung-{}.sock", std::process::id()));
+        let _ = std::fs::remove_file(&path);
+        let hung = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None).unwrap();
+        hung.bind(&socket2::SockAddr::unix(&path).unwrap()).unwrap();
+        hung.listen(0).unwrap();
+        for _ in 0..4 {
+            assert_eq!(cause(&format!("ipc://{}", path.display())), EndpointError::InUse);
+        }
+        std::fs::remove_file(&path).unwrap();
+    }
+
     #[test]
     fn ranks_label_the_stream_and_nothing_else() {
         // PC-55

@@ -43,6 +43,7 @@ use crate::network::Network;
 use crate::os::Needs;
 use crate::publisher::transport::{Opened, Transport};
 use crate::sender::SendError;
+use std::ffi::CString;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -125,14 +126,14 @@ fn open_here(options: &SocketOptions) -> Result<Opened, StartError> {
     let failed = |cause| StartError::Endpoint { endpoint: options.endpoint.clone(), cause };
     let checked = endpoint::check(&options.endpoint).map_err(failed)?;
     let context = zmq::Context::new();
-    let socket = configured(&context, options, &checked).map_err(|error| StartError::Socket(os_error(error)))?;
+    let mut socket = configured(&context, options, &checked).map_err(|error| StartError::Socket(os_error(error)))?;
     let gate = if options.allow_peers.is_empty() {
         None
     } else {
         let gate = peers::Gate::before(&socket, &context, options.allow_peers.clone(), Arc::clone(&options.condition));
         Some(gate.map_err(|error| StartError::Socket(os_error(error)))?)
     };
-    socket.bind(&options.endpoint).map_err(|error| failed(bind_error(error)))?;
+    bind(&mut socket, &options.endpoint).map_err(|error| failed(bind_error(&error)))?;
     let endpoint = match socket.get_last_endpoint() {
         Ok(Ok(endpoint)) => endpoint,
         Ok(Err(_)) => options.endpoint.clone(),
@@ -272,13 +273,25 @@ fn retry_interrupted(mut send: impl FnMut() -> zmq::Result<()>) -> zmq::Result<(
     }
 }
 
-fn bind_error(error: zmq::Error) -> EndpointError {
-    match error {
-        zmq::Error::EADDRINUSE => EndpointError::InUse,
-        zmq::Error::ENODEV | zmq::Error::EADDRNOTAVAIL => EndpointError::NotLocal,
-        zmq::Error::EINVAL => EndpointError::Malformed("ZeroMQ does not take it"),
-        zmq::Error::EPROTONOSUPPORT => EndpointError::Malformed("this build does not support its transport"),
-        other => EndpointError::Other(other.to_string()),
+/// As the wrapper's own, which panics where the system's answer is one that it does not know (a file system that is
+/// read-only, say).
+fn bind(socket: &mut zmq::Socket, endpoint: &str) -> io::Result<()> {
+    let endpoint = CString::new(endpoint)?;
+    // SAFETY: the socket is alive and used by this thread alone; the name ends with a NUL and is only read.
+    match unsafe { zmq_sys::zmq_bind(socket.as_mut_ptr(), endpoint.as_ptr()) } {
+        0 => Ok(()),
+        // SAFETY: only reads the number that the call above has left to this thread.
+        _ => Err(io::Error::from_raw_os_error(unsafe { zmq_sys::zmq_errno() })),
+    }
+}
+
+fn bind_error(error: &io::Error) -> EndpointError {
+    match error.raw_os_error() {
+        Some(libc::EADDRINUSE) => EndpointError::InUse,
+        Some(libc::ENODEV | libc::EADDRNOTAVAIL) => EndpointError::NotLocal,
+        Some(libc::EINVAL) => EndpointError::Malformed("ZeroMQ does not take it"),
+        Some(libc::EPROTONOSUPPORT) => EndpointError::Malformed("this build does not support its transport"),
+        _ => EndpointError::Other(error.to_string()),
     }
 }
 
