@@ -3,7 +3,9 @@
 
 mod common;
 
+use common::alone::alone;
 use common::sub::{Sub, loopback};
+use common::zmtp::{connect, shake_hands};
 use kv_events::{MediaSet, Object, Publisher};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -16,28 +18,38 @@ fn sender() -> Option<i32> {
     ids.filter(|id| name(*id).trim() == "kv-events").min()
 }
 
-#[test]
-fn a_sender_that_is_interrupted_sends_whole_messages_in_order() {
-    // PC-41
+/// Has SIGPROF interrupt calls and do nothing else.
+fn let_signals_come() {
     extern "C" fn nothing(_: libc::c_int) {}
     // SAFETY: an all-zero `sigaction` is a valid one; without SA_RESTART, so that calls are interrupted.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
     // SAFETY: the handler does nothing, so it is safe at any moment.
     assert_eq!(unsafe { libc::sigaction(libc::SIGPROF, &action, std::ptr::null_mut()) }, 0);
+}
 
+/// Interrupts a thread, which is there until then, until it is over.
+fn interrupt(thread: i32, pause: Option<Duration>, over: &AtomicBool) {
+    while !over.load(Ordering::Acquire) {
+        // SAFETY: no memory; the thread is there.
+        unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, libc::SIGPROF) };
+        pause.into_iter().for_each(std::thread::sleep);
+    }
+}
+
+#[test]
+fn a_sender_that_is_interrupted_sends_whole_messages_in_order() {
+    if !alone("a_sender_that_is_interrupted_sends_whole_messages_in_order") {
+        return;
+    }
+    // PC-41
+    let_signals_come();
     let publisher = Publisher::start(loopback().send_hwm(0)).unwrap();
     let sub = Sub::of(&publisher);
     let sender = sender().expect("a thread of the sender's name");
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while !over.load(Ordering::Acquire) {
-                // SAFETY: no memory; the thread lives as long as the publisher.
-                unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), sender, libc::SIGPROF) };
-                std::thread::sleep(Duration::from_micros(20));
-            }
-        });
+        scope.spawn(|| interrupt(sender, Some(Duration::from_micros(20)), &over));
         scope.spawn(|| {
             for n in 0..30_000 {
                 publisher.committed(&Object::new("t", &n.to_string()), MediaSet::CPU);
@@ -56,4 +68,23 @@ fn a_sender_that_is_interrupted_sends_whole_messages_in_order() {
     });
     assert!(publisher.stop(Duration::from_secs(20)).closed);
     assert_eq!(publisher.status().failed_events, 0);
+}
+
+/// A call that a signal interrupts between two frames of what is asked or answered must not leave the other frames behind.
+#[test]
+fn a_sender_that_is_interrupted_goes_on_letting_peers_in() {
+    if !alone("a_sender_that_is_interrupted_goes_on_letting_peers_in") {
+        return;
+    }
+    let_signals_come();
+    let publisher = Publisher::start(loopback().allow_peers(["127.0.0.0/8"])).unwrap();
+    let sender = sender().expect("a thread of the sender's name");
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| interrupt(sender, None, &over));
+        let endpoint = publisher.bound_endpoint().unwrap();
+        let let_in = (0..100).all(|_| shake_hands(&mut connect(endpoint)).is_ok());
+        over.store(true, Ordering::Release);
+        assert!(let_in);
+    });
 }

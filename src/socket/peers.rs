@@ -8,7 +8,7 @@
 //! socket closes. A peer waits a few hundredths of a second for its answer, longer while the sender is held up; one that has
 //! none after 10 s is hung up on, as any handshake is.
 
-use super::Condition;
+use super::{Condition, retry_interrupted};
 use crate::network::{Network, allows};
 use crate::rarely::is_power_of_ten;
 use std::sync::Arc;
@@ -45,13 +45,11 @@ impl Gate {
     /// Answers whoever waits. Never waits itself.
     pub(super) fn answer(&self) {
         for _ in 0..AT_ONCE {
-            let Ok(request) = self.socket.recv_multipart(zmq::DONTWAIT) else { return };
-            let [_version, number, _domain, address, ..] = &request[..] else { continue };
-            let address = String::from_utf8_lossy(address);
+            let Some(request) = self.request() else { return };
+            let part = |at: usize| request.get(at).map_or(&b""[..], |frame| &frame[..]);
+            let address = String::from_utf8_lossy(part(3));
             let allowed = allows(&self.networks, &address);
-            let (code, text): (&[u8], &[u8]) = if allowed { (b"200", b"OK") } else { (b"400", b"not allowed") };
-            // A peer that has gone meanwhile needs no answer.
-            let _ = self.socket.send_multipart([b"1.0", &number[..], code, text, b"", b""], zmq::DONTWAIT);
+            self.reply(part(1), allowed);
             if !allowed {
                 let refused = self.condition.count_refused();
                 if is_power_of_ten(refused) {
@@ -62,5 +60,29 @@ impl Gate {
                 }
             }
         }
+    }
+
+    /// The next request: version, number, domain, address, and more that is not needed. A signal must not come between its
+    /// frames, or between those of the reply: the socket would take no other.
+    fn request(&self) -> Option<Vec<zmq::Message>> {
+        let mut frames = Vec::new();
+        loop {
+            let mut frame = zmq::Message::new();
+            retry_interrupted(|| self.socket.recv(&mut frame, zmq::DONTWAIT)).ok()?;
+            let is_last = !frame.get_more();
+            frames.push(frame);
+            if is_last {
+                return Some(frames);
+            }
+        }
+    }
+
+    fn reply(&self, number: &[u8], allowed: bool) {
+        let (code, text): (&[u8], &[u8]) = if allowed { (b"200", b"OK") } else { (b"400", b"not allowed") };
+        for frame in [b"1.0", number, code, text, b""] {
+            // A peer that has gone meanwhile needs no answer, and the socket takes it all the same.
+            let _ = retry_interrupted(|| self.socket.send(frame, zmq::DONTWAIT | zmq::SNDMORE));
+        }
+        let _ = retry_interrupted(|| self.socket.send(&b""[..], zmq::DONTWAIT));
     }
 }
