@@ -66,6 +66,8 @@ const INBOUND_BYTES: i32 = 2048;
 const UPKEEP: Duration = Duration::from_secs(1);
 /// How often peers that wait to be let in are looked after.
 const ANSWER: Duration = Duration::from_millis(50);
+/// Likewise, while more of them wait than are answered in one go: a crowd that is refused must not hold up whoever is not.
+const ANSWER_CROWD: Duration = Duration::from_millis(2);
 
 /// A bound PUB socket with a context of its own. Dropping it closes the socket and then waits for the context to end,
 /// for as long as the socket lingers.
@@ -76,6 +78,8 @@ pub(crate) struct PubSocket {
     watch: condition::Watch,
     condition: Arc<Condition>,
     next_answer: Instant,
+    /// A crowd waits to be let in.
+    is_crowded: bool,
     next_look: Instant,
 }
 
@@ -149,7 +153,7 @@ fn open_here(options: &SocketOptions) -> Result<Opened, StartError> {
     }
     let (now, watch) = (Instant::now(), condition::Watch::of(&endpoint));
     let condition = Arc::clone(&options.condition);
-    let transport = PubSocket { socket, gate, watch, condition, next_answer: now, next_look: now };
+    let transport = PubSocket { socket, gate, watch, condition, next_answer: now, is_crowded: false, next_look: now };
     Ok(Opened { transport: Box::new(transport), endpoint, send_hwm: send_hwm as u64 })
 }
 
@@ -191,11 +195,15 @@ fn configured(context: &zmq::Context, options: &SocketOptions, endpoint: &Endpoi
 }
 
 impl PubSocket {
+    fn answer_interval(&self) -> Duration {
+        if self.is_crowded { ANSWER_CROWD } else { ANSWER }
+    }
+
     /// Lets in who may come in, and looks after the endpoint, each when its time has come.
     fn look_after(&mut self, now: Instant) {
         if let Some(gate) = self.gate.as_ref().filter(|_| now >= self.next_answer) {
-            gate.answer();
-            self.next_answer = now + ANSWER;
+            self.is_crowded = gate.answer();
+            self.next_answer = now + self.answer_interval();
         }
         if now >= self.next_look {
             self.condition.note(self.watch.look());
@@ -222,7 +230,7 @@ impl Transport for PubSocket {
     }
 
     fn upkeep_interval(&self) -> Option<Duration> {
-        Some(if self.gate.is_some() { ANSWER } else { UPKEEP })
+        Some(if self.gate.is_some() { self.answer_interval() } else { UPKEEP })
     }
 
     /// ZeroMQ leaves what it holds for a peer that has gone (some 30 KiB) until the socket is used again. Asking for the

@@ -42,10 +42,10 @@ impl Gate {
         Ok(Gate { socket, networks, condition })
     }
 
-    /// Answers whoever waits. Never waits itself.
-    pub(super) fn answer(&self) {
+    /// Answers those who wait, up to a number. Never waits itself. Says whether there may be more of them.
+    pub(super) fn answer(&self) -> bool {
         for _ in 0..AT_ONCE {
-            let Some(request) = self.request() else { return };
+            let Some(request) = self.request() else { return false };
             let part = |at: usize| request.get(at).map_or(&b""[..], |frame| &frame[..]);
             let address = String::from_utf8_lossy(part(3));
             let allowed = allows(&self.networks, &address);
@@ -60,6 +60,7 @@ impl Gate {
                 }
             }
         }
+        true
     }
 
     /// The next request: version, number, domain, address, and more that is not needed. A signal must not come between its
@@ -84,5 +85,42 @@ impl Gate {
             let _ = retry_interrupted(|| self.socket.send(frame, zmq::DONTWAIT | zmq::SNDMORE));
         }
         let _ = retry_interrupted(|| self.socket.send(&b""[..], zmq::DONTWAIT));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ANSWER, ANSWER_CROWD, Opened, SocketOptions, open};
+    use super::AT_ONCE;
+    use crate::config::Config;
+    use std::io::Write;
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn a_crowd_at_the_gate_is_answered_more_often_than_a_few() {
+        let options = SocketOptions::of(&Config::new("tcp://127.0.0.1:0", "b").allow_peers(["127.0.0.2"]));
+        let Opened { mut transport, endpoint, .. } = open(&options).unwrap();
+        assert_eq!(transport.upkeep_interval(), Some(ANSWER));
+        let until = Instant::now() + Duration::from_secs(60);
+        while transport.upkeep_interval() == Some(ANSWER) {
+            assert!(Instant::now() < until, "{} refused", options.condition.refused_peers());
+            let crowd: Vec<_> = (0..3 * AT_ONCE)
+                .map(|_| {
+                    let mut peer = std::net::TcpStream::connect(endpoint.trim_start_matches("tcp://")).unwrap();
+                    let _ =
+                        peer.write_all(b"\xff\0\0\0\0\0\0\0\0\x7f\x03\0NULL").and_then(|()| peer.write_all(&[0; 48]));
+                    peer
+                })
+                .collect();
+            std::thread::sleep(ANSWER);
+            transport.upkeep();
+            drop(crowd);
+        }
+        assert_eq!(transport.upkeep_interval(), Some(ANSWER_CROWD));
+        while transport.upkeep_interval() == Some(ANSWER_CROWD) {
+            assert!(Instant::now() < until, "{} refused", options.condition.refused_peers());
+            std::thread::sleep(ANSWER_CROWD);
+            transport.upkeep();
+        }
     }
 }
