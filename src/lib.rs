@@ -24,8 +24,6 @@ compile_error!(
     "kv-events counts in 64-bit atomics, which this target lacks; with `default-features = false` decoder and tracker \
      work, and the publisher publishes nothing"
 );
-#[cfg(all(feature = "cli", not(unix)))]
-compile_error!("the tools of kv-events (feature `cli`) need a Unix, as its subscriber does; leave the feature out");
 
 #[cfg(feature = "capi")]
 mod capi;
@@ -80,8 +78,8 @@ pub use event::{Before, DEFAULT_TENANT, MediaSet, Medium, Object, Outcome, Refus
 pub use publisher::{DROP_DEADLINE, Publisher, Sweep, SweepOutcome};
 pub use status::{Status, StopReport};
 
-/// For the tools of this package. Not part of the public interface.
-#[cfg(feature = "cli")]
+/// For the command-line tool. Not part of the public interface.
+#[cfg(feature = "zmq")]
 #[doc(hidden)]
 pub mod tools {
     pub use crate::os::{Needs, prove};

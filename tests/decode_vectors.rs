@@ -3,8 +3,7 @@
 
 #![cfg(feature = "serde")]
 
-#[path = "support/skipped.rs"]
-mod skipped;
+use test_support::skipped;
 
 use std::path::Path;
 
@@ -70,7 +69,7 @@ fn own_vectors() {
 fn vectors_beside_the_project() {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/wire/vectors.json");
     if !beside.exists() {
-        skipped::skipped(&format!("no vectors at {}", beside.display()));
+        skipped(&format!("no vectors at {}", beside.display()));
         return;
     }
     assert_eq!(check(&beside), 586);

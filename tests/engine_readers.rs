@@ -4,11 +4,9 @@
 //! say so on the standard error.
 #![cfg(feature = "serde")]
 
-#[path = "support/engine_events.rs"]
-#[allow(dead_code, reason = "shared with other tests")]
+#[path = "common/engine_events.rs"]
 mod engine_events;
-#[path = "support/python.rs"]
-mod python;
+use test_support::python;
 
 use engine_events::{CACHE_KIND, CACHE_SALT, Hash, Key, LORA_NAME, OTHER, Parts, SESSION, parts, with_event};
 use kv_events::decode::{Batch, Timestamp};
@@ -71,7 +69,7 @@ impl Dialect {
 
 /// Sends batches made up at random to the reader, each with what it says; the reader compares.
 fn read_by(dialect: &Dialect) {
-    let Some(python) = python::python("msgspec") else { return };
+    let Some(python) = python("msgspec") else { return };
     let mut reader = Command::new(python)
         .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python/engine_reader.py"))
         .arg(dialect.name)

@@ -1,6 +1,6 @@
 //! What the encoder writes the decoder reads, and what the decoder has read the encoder writes again.
 
-#[path = "support/engine_events.rs"]
+#[path = "common/engine_events.rs"]
 mod engine_events;
 
 use engine_events::{parts, token, with_event};

@@ -3,11 +3,11 @@
 
 mod common;
 
-use common::alone::alone;
 use common::sub::{Sub, loopback};
 use kv_events::{Before, MediaSet, Object, Outcome, Publisher, Refusal, SweepOutcome, WaitStrategy};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use test_support::alone::alone;
 
 const OBJECT: Object<'static> = Object::new("t", "k");
 

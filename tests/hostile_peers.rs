@@ -3,14 +3,14 @@
 
 mod common;
 
-use common::alone::{alone, bytes_in_use};
 use common::sub::{Sub, loopback};
 use common::wait_until;
-use common::zmtp::{connect, greet, is_closed_by_peer, reset, shake_hands, subscription};
 use kv_events::{MediaSet, Object, Publisher};
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use test_support::alone::{alone, bytes_in_use};
+use test_support::zmtp::{connect, greet, is_closed_by_peer, reset, shake_hands, subscription};
 
 /// Half-open connections of a test, both ends of which are this process's.
 fn crowd() -> usize {

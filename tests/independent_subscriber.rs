@@ -5,8 +5,7 @@
 #![cfg(feature = "zmq")]
 
 mod common;
-#[path = "support/python.rs"]
-mod python;
+use test_support::python;
 
 use common::sub::loopback;
 use kv_events::{Before, Config, MediaSet, Object, Publisher};
@@ -23,7 +22,7 @@ struct Python {
 impl Python {
     /// A subscriber that is known to receive; `None` where there is no Python to run it.
     fn subscribe(publisher: &Publisher, names: &str) -> Option<Python> {
-        let mut child = Command::new(python::python("pyzmq and msgspec")?)
+        let mut child = Command::new(python("pyzmq and msgspec")?)
             .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python/subscriber.py"))
             .args([publisher.bound_endpoint().unwrap(), names])
             .stdout(Stdio::piped())

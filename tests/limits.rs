@@ -2,14 +2,11 @@
 //! is missing, never the end of the process. Each case is a process of its own, since limits are a process's.
 #![cfg(all(feature = "zmq", target_os = "linux"))]
 
-#[path = "support/skipped.rs"]
-mod skipped;
+use test_support::skipped;
 
 use kv_events::subscriber::{ConnectError, Settings, Subscriber};
 use kv_events::{Config, MediaSet, Object, Publisher, Shortage, StartError};
 use std::os::unix::process::CommandExt;
-#[cfg(feature = "cli")]
-use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output};
 use std::time::Duration;
 
@@ -137,7 +134,7 @@ fn every_number_of_threads() {
     let as_user = |job: &str, free| outcome(job, "threads", free, |command| command.uid(user).current_dir("/"));
     let mut probe = Command::new(std::env::current_exe().unwrap());
     if !probe.uid(user).current_dir("/").arg("--list").output().is_ok_and(|output| output.status.success()) {
-        skipped::skipped("nobody may become another user here, or that one may not read this program");
+        skipped("nobody may become another user here, or that one may not read this program");
         return;
     }
     for free in 0..=6 {
@@ -181,68 +178,4 @@ fn what_is_missing_is_said_with_its_number() {
     assert!(error.to_string().starts_with("cannot open the socket: 1 more thread is needed"), "{error}");
     let error = StartError::from(Shortage::Memory { bytes: 16 << 20, cause: cause() });
     assert!(error.to_string().starts_with("cannot open the socket: 16 MiB of memory"), "{error}");
-}
-
-#[cfg(feature = "cli")]
-mod tools {
-    use super::*;
-    use std::sync::Arc;
-
-    /// A tool under one limit from its first instruction on.
-    fn run(args: &[&str], resource: libc::__rlimit_resource_t, number: u64) -> std::io::Result<Output> {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_kv-events"));
-        let limit = libc::rlimit { rlim_cur: number, rlim_max: number };
-        // SAFETY: `setrlimit` may be called between fork and exec; `limit` is valid and only read.
-        unsafe {
-            command.pre_exec(move || match libc::setrlimit(resource, &limit) {
-                0 => Ok(()),
-                _ => Err(std::io::Error::last_os_error()),
-            });
-        }
-        command.args(args).output()
-    }
-
-    /// Neither tool dies of a signal under any of the limits that lets the program begin at all, and the largest lets
-    /// both do their work.
-    fn none_dies(resource: libc::__rlimit_resource_t, limits: impl Iterator<Item = u64>) {
-        let publisher = Arc::new(Publisher::start(Config::new("tcp://127.0.0.1:0", "b")).unwrap());
-        let endpoint = publisher.bound_endpoint().unwrap();
-        let speaker = Arc::downgrade(&publisher);
-        std::thread::spawn(move || {
-            while let Some(publisher) = speaker.upgrade() {
-                publisher.cleared("t");
-                drop(publisher);
-                std::thread::sleep(Duration::from_millis(5));
-            }
-        });
-        let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/trace.jsonl");
-        let tail = ["tail", "--limit", "1", endpoint];
-        let replay = ["replay", "--json", "--rate", "max", "--producers", "2", "--trace", trace];
-        let (mut begun, mut done) = (0, false);
-        for number in limits {
-            if !run(&["--version"], resource, number).is_ok_and(|output| output.status.success()) {
-                continue;
-            }
-            begun += 1;
-            let outputs = [&tail[..], &replay[..]].map(|args| run(args, resource, number).unwrap());
-            for output in &outputs {
-                assert_eq!(output.status.signal(), None, "limit {number}: {}", text(output));
-            }
-            done = outputs.iter().all(|output| output.status.success());
-        }
-        assert!(begun > 10 && done, "{begun} began, the last one: {done}");
-    }
-
-    #[test]
-    fn no_tool_dies_for_want_of_descriptors() {
-        none_dies(libc::RLIMIT_NOFILE, (3..=40).chain([100]));
-    }
-
-    #[test]
-    fn no_tool_dies_for_want_of_memory() {
-        none_dies(
-            libc::RLIMIT_AS,
-            (4..=120).step_by(4).chain((128..=512).step_by(32)).chain([4096]).map(|mib| mib << 20),
-        );
-    }
 }

@@ -3,7 +3,6 @@
 
 mod common;
 
-use common::alone::{alone, bytes_in_use, resident, threads_and_files};
 use common::briefs;
 use common::sub::{Sub, loopback};
 use common::wait_until;
@@ -12,6 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use test_support::alone::{alone, bytes_in_use, resident, threads_and_files};
 
 const OBJECT: Object<'static> = Object::new("t", "k");
 const LONG: Duration = Duration::from_secs(30);

@@ -3,13 +3,13 @@
 
 mod common;
 
-use common::alone::{alone, bytes_in_use, resident};
 use common::sub::loopback;
 use common::wait_until;
-use common::zmtp::{connect, shake_hands, subscription};
 use kv_events::{Before, Config, MediaSet, Object, Outcome, Publisher, Refusal};
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use test_support::alone::{alone, bytes_in_use, resident};
+use test_support::zmtp::{connect, shake_hands, subscription};
 
 /// A peer that subscribes to everything, waits for the first bytes, and never reads again.
 fn stuck(publisher: &Publisher) -> TcpStream {

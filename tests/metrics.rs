@@ -1,8 +1,7 @@
 //! The status as operators' systems see it.
 
 mod common;
-#[path = "support/python.rs"]
-mod python;
+use test_support::python;
 
 use kv_events::{Config, MediaSet, Object, Publisher, Status};
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
@@ -39,7 +38,7 @@ fn shown_as(name: &str) -> [String; 2] {
 
 #[test]
 fn a_scrape_is_read_by_prometheus_own_parser_and_says_what_the_status_says() {
-    let Some(python) = python::python("prometheus-client") else { return };
+    let Some(python) = python("prometheus-client") else { return };
     let status = busy_publisher().status();
     let mut parser = Command::new(python)
         .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python/scrape.py"))

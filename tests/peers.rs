@@ -3,16 +3,16 @@
 
 mod common;
 
-use common::alone::alone;
 use common::sub::{Sub, loopback};
 use common::wait_until;
-use common::zmtp::{connect, greet, is_closed_by_peer, shake_hands, subscription};
 use kv_events::subscriber::{Settings, Subscriber};
 use kv_events::{Config, Publisher, StartError};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::fd::{AsRawFd, RawFd};
 use std::time::Duration;
+use test_support::alone::alone;
+use test_support::zmtp::{connect, greet, is_closed_by_peer, shake_hands, subscription};
 
 fn endpoint(publisher: &Publisher) -> &str {
     publisher.bound_endpoint().unwrap()

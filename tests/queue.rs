@@ -2,12 +2,12 @@
 
 mod common;
 
-use common::alone::{alone, resident};
 use common::recorder::Recorder;
 use kv_events::internals::{CHUNK, Call, Consumer, Held, Limits, Pipe, RUN};
 use kv_events::{Config, MediaSet, Object, Outcome, Refusal, StartError, WaitStrategy};
 use std::sync::Barrier;
 use std::time::Duration;
+use test_support::alone::{alone, resident};
 
 /// A call of two events, or as its fields say.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -4,13 +4,13 @@
 
 mod common;
 
-use common::alone::alone;
 use kv_events::internals::{Opened, SendError, Transport};
 use kv_events::{Config, MediaSet, Object, Publisher, WaitStrategy};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+use test_support::alone::alone;
 
 /// Takes every message.
 struct Nowhere(Vec<u8>);

@@ -3,12 +3,12 @@
 
 mod common;
 
-use common::alone::alone;
 use common::sub::{Sub, loopback};
-use common::zmtp::{connect, shake_hands};
 use kv_events::{MediaSet, Object, Publisher};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use test_support::alone::alone;
+use test_support::zmtp::{connect, shake_hands};
 
 /// The sender's thread: the first of its name (ZeroMQ's own threads, which it starts, inherit it).
 fn sender() -> Option<i32> {

@@ -2,8 +2,7 @@
 
 mod common;
 #[cfg(feature = "zmq")]
-#[path = "support/skipped.rs"]
-mod skipped;
+use test_support::skipped;
 
 use kv_events::{Config, ConfigError, MediaSet, Object, Outcome, Publisher, StartError};
 
@@ -88,12 +87,12 @@ fn without_a_socket_everything_is_there_and_does_nothing() {
 #[cfg(feature = "zmq")]
 mod with_a_socket {
     use super::*;
-    #[cfg(target_os = "linux")]
-    use common::alone::{alone, threads_and_files};
     use common::sub::Sub;
     use kv_events::EndpointError;
     use std::net::TcpListener;
     use std::time::Duration;
+    #[cfg(target_os = "linux")]
+    use test_support::alone::{alone, threads_and_files};
 
     fn cause(endpoint: &str) -> EndpointError {
         match start(endpoint) {
@@ -178,7 +177,7 @@ mod with_a_socket {
     #[test]
     fn ipv6_is_switched_on_where_the_address_asks_for_it() {
         if std::net::TcpListener::bind("[::1]:0").is_err() {
-            skipped::skipped("this machine has no IPv6 loopback");
+            skipped("this machine has no IPv6 loopback");
             return;
         }
         let publisher = start("tcp://[::1]:0").unwrap();

@@ -3,11 +3,11 @@
 
 mod common;
 
-use common::alone::alone;
 use common::sub::{Sub, counted, loopback};
 use kv_events::{Config, MediaSet, Object, Outcome, Publisher, Status};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use test_support::alone::alone;
 
 const OBJECT: Object<'static> = Object::new("t", "k");
 const LONG: Duration = Duration::from_secs(30);

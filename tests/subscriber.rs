@@ -2,10 +2,9 @@
 //! sleeps: a message is sent once its subscription has arrived, and what is waited for comes or the test fails.
 #![cfg(feature = "zmq")]
 
-#[path = "support/listening.rs"]
+#[path = "common/listening.rs"]
 mod listening;
-#[path = "support/publisher.rs"]
-mod publisher;
+use test_support::publisher;
 
 use kv_events::subscriber::{Delivery, Malformed, RecvError, Settings, Subscriber, TopicFilter};
 use kv_events::tracker::{Base, GapCause, Verdict};

@@ -1,10 +1,9 @@
 //! Whom a subscriber talks to: publishers that connect, endpoints that come and go, and strangers on the port.
 #![cfg(feature = "zmq")]
 
-#[path = "support/listening.rs"]
+#[path = "common/listening.rs"]
 mod listening;
-#[path = "support/publisher.rs"]
-mod publisher;
+use test_support::publisher;
 
 use kv_events::subscriber::{ConnectError, Delivery, Malformed, RecvError, Settings, Subscriber, TopicFilter};
 use kv_events::tracker::{GapCause, Numbering, Verdict};

@@ -1,10 +1,9 @@
 //! The subscriber's sockets: limits, connections lost and mended, waiting and ceasing to wait, endpoints.
 #![cfg(feature = "zmq")]
 
-#[path = "support/listening.rs"]
+#[path = "common/listening.rs"]
 mod listening;
-#[path = "support/publisher.rs"]
-mod publisher;
+use test_support::publisher;
 
 use kv_events::subscriber::{ConnectError, Delivery, Malformed, RecvError, Settings, Subscriber, TopicFilter};
 use kv_events::tracker::{GapCause, Verdict};

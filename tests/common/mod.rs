@@ -2,13 +2,10 @@
 //! decoder (`rmpv`), so that no mistake of this crate can hide itself.
 #![allow(dead_code)]
 
-#[cfg(all(feature = "zmq", target_os = "linux"))]
-pub mod alone;
 #[cfg(feature = "__internals")]
 pub mod recorder;
 #[cfg(feature = "zmq")]
 pub mod sub;
-pub mod zmtp;
 
 use rmpv::Value;
 

@@ -41,9 +41,7 @@ mod table;
 #[cfg(target_os = "linux")]
 mod words;
 #[cfg(target_os = "linux")]
-#[path = "../common/zmtp.rs"]
-#[allow(dead_code, reason = "the other tests use the rest")]
-mod zmtp;
+use test_support::zmtp;
 
 #[cfg(target_os = "linux")]
 fn main() {
