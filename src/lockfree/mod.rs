@@ -29,7 +29,7 @@
 //! | | no `cleared` stands behind a racing `stored` | `sweep` | `no_cleared_behind_a_racing_stored` |
 //!
 //! Two clauses lie beyond models: that an idle sender does not spin (it parks, which `wake` sees; its processor time is
-//! looked at in `tests/status.rs`), and that no event costs an allocation (`tests/no_alloc.rs`).
+//! looked at in `tests/publisher/status.rs`), and that no event costs an allocation (`tests/publisher/no_alloc.rs`).
 //!
 //! **The account is three positions**: where the ring began, `head`, and where `tail` was closed. What lies between the first
 //! two was taken or evicted, what lies between the last two is abandoned, and all of it adds up by construction.

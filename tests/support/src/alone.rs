@@ -1,6 +1,20 @@
 //! Tests that look at the whole process (its memory, threads, files) and so need one to themselves.
 
-/// Runs the test `name` again in a process of its own and returns `false`; in that process it returns `true`.
+/// `alone!("a_test")` runs the test of that name, in the module that asks, again in a process of its own and returns
+/// `false`; in that process it returns `true`.
+#[macro_export]
+macro_rules! alone {
+    ($name:literal) => {
+        $crate::alone::alone(&$crate::alone::path(module_path!(), $name))
+    };
+}
+
+/// What the harness calls the test `name` of a module.
+pub fn path(module: &str, name: &str) -> String {
+    module.split_once("::").map_or_else(|| name.to_owned(), |(_, module)| format!("{module}::{name}"))
+}
+
+/// What the macro does, for a test by the harness's name of it.
 pub fn alone(name: &str) -> bool {
     if std::env::var_os("KV_EVENTS_ALONE").is_some() {
         return true;

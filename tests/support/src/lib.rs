@@ -1,7 +1,6 @@
 //! What the tests of several packages share: peers, terminals, processes. Nothing here knows the library under test.
 #![allow(missing_docs, missing_debug_implementations, clippy::missing_panics_doc, reason = "only tests use it")]
 
-#[cfg(target_os = "linux")]
 pub mod alone;
 #[cfg(unix)]
 pub mod pty;

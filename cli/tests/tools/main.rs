@@ -1,0 +1,10 @@
+//! The tools as people run them.
+
+mod decode;
+mod ends;
+mod help;
+mod limits;
+mod replay;
+mod replay_faults;
+mod tail;
+mod tail_top;
