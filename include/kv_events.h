@@ -73,7 +73,7 @@ enum kv_events_code_t
   KV_EVENTS_UNKNOWN_MEDIUM = -12,
   // The system lacks descriptors, threads or memory to start; the text says which and how many.
   KV_EVENTS_RESOURCES = -13,
-  // There is no memory for an event's buffer. Counted in `refused_events`.
+  // There is no memory for an event's buffer, which is counted in `refused_events`, or for a sweep.
   KV_EVENTS_OUT_OF_MEMORY = -14,
   // A length or a size is above anything there can be: it was not initialized, or is a negative number. A call that
   // publishes counts it in `refused_events`.

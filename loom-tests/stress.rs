@@ -339,7 +339,7 @@ fn no_cleared_behind_a_racing_stored() {
         let end = thread::scope(|scope| {
             let sweeper = scope.spawn(|| {
                 line_up(0);
-                let token = sweeps.begin("a");
+                let token = sweeps.begin("a").unwrap();
                 for (shard, object) in shards.iter().enumerate() {
                     let mut object = object.lock().unwrap();
                     if std::mem::take(&mut *object) {

@@ -60,7 +60,7 @@ impl Master {
 
     /// Removes everything; `true` if it could say so.
     fn sweep(&self) -> bool {
-        let token = self.sweeps.begin(TENANT);
+        let token = self.sweeps.begin(TENANT).unwrap();
         let mut removed = false;
         for (shard, object) in self.shards.iter().enumerate() {
             let mut object = object.lock().unwrap();
@@ -151,7 +151,7 @@ fn refused_and_cancelled() {
         let other = thread::spawn({
             let master = Arc::clone(&master);
             move || {
-                let token = master.sweeps.begin(TENANT);
+                let token = master.sweeps.begin(TENANT).unwrap();
                 assert_eq!(master.sweeps.store(TENANT.as_bytes(), || Err("refused")), Err("refused"));
                 master.sweeps.cancel(token);
             }
@@ -177,7 +177,7 @@ fn sweeps_of_two_tenants() {
         let other = thread::spawn({
             let master = Arc::clone(&master);
             move || {
-                let token = master.sweeps.begin("b");
+                let token = master.sweeps.begin("b").unwrap();
                 master.store("b", 0);
                 master.sweeps.end(token, || ())
             }

@@ -55,6 +55,7 @@ mod endpoint;
 mod faults;
 #[cfg(any(feature = "zmq", feature = "__internals"))]
 mod lockfree;
+mod memory;
 #[cfg(feature = "zmq")]
 mod os;
 #[cfg(any(feature = "zmq", feature = "__internals"))]

@@ -72,7 +72,7 @@ pub enum Code {
     UnknownMedium = -12,
     /// The system lacks descriptors, threads or memory to start; the text says which and how many.
     Resources = -13,
-    /// There is no memory for an event's buffer. Counted in `refused_events`.
+    /// There is no memory for an event's buffer, which is counted in `refused_events`, or for a sweep.
     OutOfMemory = -14,
     /// A length or a size is above anything there can be: it was not initialized, or is a negative number. A call that
     /// publishes counts it in `refused_events`.
@@ -127,7 +127,7 @@ impl Code {
             Code::Panicked => c"the library panicked; please report it",
             Code::Forked => c"refused: this process was forked from the publisher's; start one here",
             Code::UnknownMedium => c"refused: a medium is neither cpu nor disk",
-            Code::OutOfMemory => c"refused: there is no memory for the event's buffer",
+            Code::OutOfMemory => c"refused: there is no memory for it",
             Code::Resources => c"the system lacks descriptors, threads or memory to start",
             Code::InvalidLength => c"a length or a size is above anything there can be; initialize it",
         }

@@ -58,6 +58,13 @@ impl SweepHandle {
     }
 }
 
+/// What a box of a handle has, but where there is no memory it is null and not the end of the process.
+fn room_for_one() -> Option<*mut SweepHandle> {
+    // SAFETY: a handle is larger than nothing.
+    let room = unsafe { std::alloc::alloc(std::alloc::Layout::new::<SweepHandle>()) };
+    (!room.is_null()).then_some(room.cast())
+}
+
 /// Begins to remove everything of a tenant (empty is `default`). Begin before the first removal, then take every lock under
 /// which the tenant can store, one shard after another; tell of every object that was removed and of every one that was
 /// skipped; then finish.
@@ -84,7 +91,10 @@ pub unsafe extern "C" fn kv_events_sweep_begin(
         // SAFETY: the handle keeps its share of the publisher for longer than the sweep.
         let borrowed: &'static Publisher = unsafe { &*Arc::as_ptr(&publisher) };
         let code = if publisher.is_enabled() { Code::Ok } else { Code::Disabled };
-        *place = Box::into_raw(Box::new(SweepHandle { kind: KIND, sweep: borrowed.sweep(tenant), publisher }));
+        let Some(room) = room_for_one() else { return Code::OutOfMemory };
+        // SAFETY: the room is one handle's, not yet written to, and goes back as the box that it could have come from.
+        unsafe { room.write(SweepHandle { kind: KIND, sweep: borrowed.sweep(tenant), publisher }) };
+        *place = room;
         code
     })
 }

@@ -7,6 +7,7 @@
 //! anyway and later ones need not wait.
 
 use crate::faults::fault;
+use crate::memory::copied;
 use crate::sync::{AtomicUsize, Mutex, Ordering};
 
 /// The sweeps that are running.
@@ -29,7 +30,7 @@ struct Table {
 #[derive(Debug)]
 struct Entry {
     id: u64,
-    tenant: Box<str>,
+    tenant: String,
     interrupted: bool,
 }
 
@@ -52,16 +53,17 @@ impl SweepTable {
         SweepTable { active: AtomicUsize::new(0), table: Mutex::new(Table { next: 0, sweeps: Vec::new() }) }
     }
 
-    /// Registers a sweep of `tenant`.
-    pub fn begin(&self, tenant: &str) -> SweepToken {
+    /// Registers a sweep of `tenant`; `None` if there is no memory for it.
+    pub fn begin(&self, tenant: &str) -> Option<SweepToken> {
         // Made, like those below are freed, outside the lock, which every `stored` may be waiting for.
-        let tenant = tenant.into();
+        let tenant = copied(tenant)?;
         let mut table = self.table.lock();
+        table.sweeps.try_reserve(1).ok()?;
         let id = table.next;
         table.next += 1;
         table.sweeps.push(Entry { id, tenant, interrupted: false });
         self.active.fetch_add(1, Ordering::Relaxed);
-        SweepToken(id)
+        Some(SweepToken(id))
     }
 
     /// Queues a `stored` of `tenant` by `push`; one that is refused interrupts nothing. Costs one load while no sweep runs.

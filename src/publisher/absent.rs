@@ -38,7 +38,7 @@ impl Live {
         match *self {}
     }
 
-    pub(super) fn begin_sweep(&self, _: &str) -> Option<SweepToken> {
+    pub(super) fn begin_sweep(&self, _: &str) -> Result<Option<SweepToken>, ()> {
         match *self {}
     }
 

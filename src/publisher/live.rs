@@ -3,8 +3,9 @@
 use super::transport::{MessageSink, Opened, Transport};
 use crate::config::{CALLERS, Config};
 use crate::error::{ConfigError, StartError};
-use crate::event::{MediaSet, Object, Outcome, Refusal, tenant_or_default};
+use crate::event::{MediaSet, Object, Outcome, Refusal};
 use crate::lockfree::{Closed, Held, Limits, Pipe, SweepEnd, SweepTable, SweepToken};
+use crate::memory::copied;
 use crate::names::{CopyNames, Known, Names};
 use crate::sender::{Pace, Sender, Tally};
 use crate::status::{Status, StopReport};
@@ -217,9 +218,13 @@ impl Live {
         }
     }
 
-    /// Registers a sweep; `None` in a forked child, where the table may be locked for ever.
-    pub(super) fn begin_sweep(&self, tenant: &str) -> Option<SweepToken> {
-        self.is_own().then(|| self.sweeps.begin(tenant_or_default(tenant)))
+    /// Registers a sweep; `Err` if there is no memory for it, no token in a forked child, where the table may be locked for
+    /// ever.
+    pub(super) fn begin_sweep(&self, tenant: &str) -> Result<Option<SweepToken>, ()> {
+        match self.is_own() {
+            true => self.sweeps.begin(tenant).map(Some).ok_or(()),
+            false => Ok(None),
+        }
     }
 
     pub(super) fn cancel_sweep(&self, token: SweepToken) {
@@ -269,13 +274,14 @@ impl Live {
         let ring = pipe.ring();
         let evicted = self.evicted.or_later(ring.evicted());
         let (failed, abandoned) = (tally.failed.get(), ring.abandoned());
-        let reason = tally.failure_reason.get().cloned();
+        // Without memory there are figures all the same.
+        let reason = tally.failure_reason.get();
         Status {
             enabled: true,
             stopped: pipe.is_closing(),
             healthy: reason.is_none(),
-            unhealthy_reason: reason,
-            bound_endpoint: Some(self.endpoint.clone()),
+            unhealthy_reason: reason.map(|reason| copied(reason).unwrap_or_default()),
+            bound_endpoint: Some(copied(&self.endpoint).unwrap_or_default()),
             keys_suppressed: !self.emit_object_key,
             published_batches: tally.messages.get(),
             published_events: tally.events.get(),

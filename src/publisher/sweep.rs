@@ -2,6 +2,7 @@
 
 use super::{Publisher, SweepToken};
 use crate::event::{Before, DEFAULT_TENANT, Object, Outcome, tenant_or_default};
+use crate::memory::copied;
 use crate::sync::Flag;
 
 /// A remove-all sweep over one tenant, which decides for itself whether it may end in `cleared`.
@@ -14,12 +15,14 @@ use crate::sync::Flag;
 ///
 /// Threads that share the shards out between them share the sweep by reference, and one finishes it when all are done.
 ///
-/// A sweep that is dropped unfinished sends no `cleared`, and says nothing about it: the removals have told all. Two sweeps of one tenant do not know of each other.
+/// A sweep that is dropped unfinished sends no `cleared`, and says nothing about it: the removals have told all. Neither does
+/// one for which there was no memory when it began: it ends as one that skipped something. Two sweeps of one tenant do not
+/// know of each other.
 #[derive(Debug)]
 #[must_use = "a sweep that is dropped sends no `cleared`; call `finish`"]
 pub struct Sweep<'p> {
     publisher: &'p Publisher,
-    tenant: Box<str>,
+    tenant: String,
     token: Option<SweepToken>,
     removed_any: Flag,
     skipped_any: Flag,
@@ -41,9 +44,19 @@ pub enum SweepOutcome {
 
 impl<'p> Sweep<'p> {
     pub(super) fn begin(publisher: &'p Publisher, tenant: &str) -> Self {
-        let token = publisher.live.as_ref().and_then(|live| live.begin_sweep(tenant));
-        let tenant = tenant_or_default(tenant).into();
-        Sweep { publisher, tenant, token, removed_any: Flag::new(), skipped_any: Flag::new() }
+        let tenant = tenant_or_default(tenant);
+        let mut sweep =
+            Sweep { publisher, tenant: String::new(), token: None, removed_any: Flag::new(), skipped_any: Flag::new() };
+        let token = publisher.live.as_ref().map_or(Ok(None), |live| live.begin_sweep(tenant));
+        match (token, copied(tenant)) {
+            (Ok(token), Some(tenant)) => (sweep.token, sweep.tenant) = (token, tenant),
+            // Nobody looks out for it, so it must not end in `cleared`.
+            (token, _) => {
+                sweep.token = token.ok().flatten();
+                sweep.skipped_any.raise();
+            }
+        }
+        sweep
     }
 
     /// An object was removed: sends `removed` for every medium it was readable on. A removal that is suppressed for want

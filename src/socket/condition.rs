@@ -1,5 +1,6 @@
 //! How the endpoint is doing, for the status: written by the sender, read by anyone.
 
+use crate::memory::copied;
 use crate::rarely::is_power_of_ten;
 use crate::sync::Counter;
 use std::path::PathBuf;
@@ -31,7 +32,8 @@ impl Condition {
 
     /// What keeps new subscribers out now.
     pub(crate) fn fault(&self) -> Option<String> {
-        self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
+        fault.as_deref().map(|text| copied(text).unwrap_or_default())
     }
 
     /// Counts one, and returns how many there are.

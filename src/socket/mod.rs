@@ -32,9 +32,11 @@
 //! eight by 170, which also kept the sender from publishing. Only who may connect bounds either.
 
 mod condition;
+mod payload;
 mod peers;
 
 pub(crate) use condition::Condition;
+use payload::Payload;
 
 use crate::config::Config;
 use crate::endpoint::{self, Endpoint};
@@ -215,17 +217,15 @@ impl PubSocket {
 impl Transport for PubSocket {
     fn send(&mut self, sequence: u64, len: usize, fill: &mut dyn FnMut(&mut [u8])) -> Result<(), SendError> {
         self.look_after(Instant::now());
-        let socket = &self.socket;
+        // Before the first frame, since a message that has begun must be finished.
+        let mut payload = Payload::with_size(len)
+            .map_err(|error| SendError::Failed(format!("there is no room for a message of {len} bytes: {error}")))?;
+        fill(payload.bytes());
+        let socket = &mut self.socket;
         send_frames(|frame| match frame {
             Frame::Topic => socket.send(zmq::Message::new(), zmq::DONTWAIT | zmq::SNDMORE),
             Frame::Sequence => socket.send(&sequence.to_be_bytes()[..], zmq::DONTWAIT | zmq::SNDMORE),
-            Frame::Payload => {
-                // Written straight into the message. The wrapper consumes a message even if the call was
-                // interrupted; then the same bytes are written again.
-                let mut payload = zmq::Message::with_size(len);
-                fill(&mut payload);
-                socket.send(payload, zmq::DONTWAIT)
-            }
+            Frame::Payload => payload.send(socket),
         })
     }
 

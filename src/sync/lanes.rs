@@ -70,7 +70,8 @@ pub(crate) fn lane() -> Option<Lane> {
 #[cold]
 #[inline(never)]
 fn lane_of_new_thread(number: usize) -> Option<Lane> {
-    if number == NONE {
+    // A thread-local with a destructor takes some: the standard library and the C library end the process without.
+    if number == NONE || !crate::memory::is_left() {
         return None;
     }
     let number = KEEP.try_with(|keep| keep.0).unwrap_or(NONE);

@@ -3,7 +3,7 @@
 
 use crate::common::sub::loopback;
 use crate::common::wait_until;
-use kv_events::{Before, Config, MediaSet, Object, Outcome, Publisher, Refusal};
+use kv_events::{Before, Config, MediaSet, Object, Outcome, Publisher, Refusal, SweepOutcome};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use test_support::alone;
@@ -138,4 +138,54 @@ fn one_huge_call_leaves_no_huge_buffer_among_ten_thousand_small_ones() {
     wait_until("all is sent", || publisher.status().published_events == 10_002);
     assert_eq!(publisher.status().pool_freed, 1);
     wait_until("it has come back", || bytes_in_use() < before + (16 << 20));
+}
+
+/// Takes all the memory that the process may have, in pieces down to the smallest.
+fn hoard() -> Vec<*mut libc::c_void> {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: u64 = statm.split(' ').next().unwrap().parse().unwrap();
+    let bytes = pages * 4096 + (32 << 20);
+    let mut pieces = Vec::with_capacity(4 << 20);
+    let limit = libc::rlimit { rlim_cur: bytes, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: `limit` is valid and only read.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &limit) }, 0);
+    for size in [1 << 16, 1 << 12, 512, 64, 16, 1] {
+        while pieces.len() < pieces.capacity() {
+            // SAFETY: whatever it returns is freed by `give_back`.
+            match unsafe { libc::malloc(size) } {
+                piece if piece.is_null() => break,
+                piece => pieces.push(piece),
+            }
+        }
+    }
+    pieces
+}
+
+fn give_back(pieces: Vec<*mut libc::c_void>) {
+    // SAFETY: each comes from `malloc` and is freed once.
+    pieces.iter().for_each(|piece| unsafe { libc::free(*piece) });
+}
+
+#[test]
+fn where_there_is_no_memory_left_calls_are_refused_and_nothing_ends() {
+    if !alone!("where_there_is_no_memory_left_calls_are_refused_and_nothing_ends") {
+        return;
+    }
+    let publisher = Publisher::start(loopback()).unwrap();
+    let object = Object::new("t", "k");
+    // This thread has made no call yet, and finds no memory for its first one.
+    let pieces = hoard();
+    let refused = (0..1000).filter(|_| publisher.committed(&object, MediaSet::BOTH).is_accepted()).count() == 0;
+    let sweep = publisher.sweep("tenant");
+    let _ = sweep.removed(&Object::new("tenant", "k"), Before::mutation(MediaSet::CPU));
+    let swept = sweep.finish();
+    let status = publisher.status();
+    give_back(pieces);
+    assert!(refused && status.healthy, "{status:?}");
+    // The 1001st call was the sweep's.
+    assert_eq!((status.refused_events, status.published_events), (2001, 0));
+    assert_eq!(swept, SweepOutcome::Skipped);
+    assert!(publisher.committed(&object, MediaSet::BOTH).is_accepted());
+    let report = publisher.stop(std::time::Duration::from_secs(60));
+    assert!(report.closed && report.published == 2, "{report:?}");
 }
