@@ -33,9 +33,8 @@ fn spaced<P: Publish>(publisher: &P, keys: &[String], calls: u64) -> Duration {
 }
 
 fn ours(gate: &Gate, burst: usize, wait: WaitStrategy) -> Publisher {
-    let opened = gate.opened();
     let config = config(CAPACITY).eviction_burst(burst).wait_strategy(wait);
-    Publisher::start_with(config, || Ok(opened)).expect("a publisher")
+    Publisher::start_with(config, gate.transport()).expect("a publisher")
 }
 
 fn peer(gate: &Gate) -> Peer {

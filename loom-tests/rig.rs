@@ -1,9 +1,10 @@
-//! The real sender on the real pipe, with a sink that writes down what it is given.
+//! The real sender on the real pipe, with a transport that writes down what it is given.
 
 use crate::oracle::{Accounts, judge, published};
-use crate::support::{Counts, ModelCall, Seen, World, assert_frames_home};
+use crate::support::{Counts, ModelCall, Name, Seen, World, assert_frames_home};
 use kv_events::WaitStrategy;
-use kv_events::internals::{Batch, Closed, Limits, Pace, Pipe, SendError, Sender, Sink, Tally, lanes};
+use kv_events::internals::{Assemble, Batch, Closed, Limits, Pace, Pipe, Sender, Tally, lanes};
+use kv_events::transport::{Message, SendError, Transport};
 use loom::thread;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,10 +20,10 @@ pub struct Rig {
     refused: AtomicU64,
 }
 
-/// What the sink does with its n-th message; it sends those it is not told of.
+/// What the transport does with its n-th message; it sends those it is not told of.
 pub type Script = &'static [Act];
 
-/// What a sink does.
+/// What a transport does.
 #[derive(Clone, Copy)]
 pub enum Act {
     Send,
@@ -31,17 +32,46 @@ pub enum Act {
     Panic,
 }
 
-struct ModelSink {
+/// The payload of a batch is the names of its calls.
+struct Names;
+
+impl Assemble<ModelCall> for Names {
+    type Head = Vec<Name>;
+
+    fn head(&self, batch: Batch<'_, ModelCall>) -> Vec<Name> {
+        batch.calls().map(|call| call.name).collect()
+    }
+
+    fn len(&self, head: &Vec<Name>) -> usize {
+        head.len() * NAME
+    }
+
+    fn write(&self, head: &Vec<Name>, _: Batch<'_, ModelCall>, place: &mut [u8]) {
+        for (place, (producer, n)) in place.chunks_exact_mut(NAME).zip(head) {
+            place[0] = *producer;
+            place[1..].copy_from_slice(&n.to_be_bytes());
+        }
+    }
+
+    fn sent(&mut self, _: &Vec<Name>) {}
+}
+
+/// Bytes of a name.
+const NAME: usize = 5;
+
+struct ModelTransport {
     world: World,
     script: std::slice::Iter<'static, Act>,
 }
 
-impl Sink<ModelCall> for ModelSink {
-    fn send(&mut self, sequence: u64, batch: Batch<'_, ModelCall>) -> Result<usize, SendError> {
+impl Transport for ModelTransport {
+    fn send(&mut self, message: &Message<'_>) -> Result<(), SendError> {
         let act = self.script.next().copied().unwrap_or(Act::Send);
-        self.world.sent_batch(sequence, batch, !matches!(act, Act::Send));
+        let name = |bytes: &[u8]| (bytes[0], u32::from_be_bytes(bytes[1..].try_into().expect("a name")));
+        let calls = message.payload().chunks_exact(NAME).map(name).collect();
+        self.world.sent(message.sequence(), calls, !matches!(act, Act::Send));
         match act {
-            Act::Send => Ok(1),
+            Act::Send => Ok(()),
             Act::Fail => Err(SendError::Failed("as the model wants it".into())),
             Act::Break => Err(SendError::Broken("as the model wants it".into())),
             Act::Panic => std::panic::resume_unwind(Box::new("as the model wants it")),
@@ -110,12 +140,12 @@ impl Rig {
     /// The same with heartbeats.
     pub fn send_with(&self, script: Script, heartbeat: Duration) {
         let pace = Pace { wait: WaitStrategy::Park, heartbeat };
-        let sink = ModelSink { world: self.world.clone(), script: script.iter() };
-        let mut sender = Sender::new(&self.pipe, &self.tally, sink, pace);
+        let transport = ModelTransport { world: self.world.clone(), script: script.iter() };
+        let mut sender = Sender::new(&self.pipe, &self.tally, Names, transport, pace);
         let cause = match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| sender.run())) {
             Ok(outcome) => outcome.err(),
             Err(panic) if panic.is::<&str>() => Some("it panicked".into()),
-            // Not the sink's: loom's, or an assertion's.
+            // Not the transport's: loom's, or an assertion's.
             Err(panic) => std::panic::resume_unwind(panic),
         };
         if let Some(cause) = cause {

@@ -3,9 +3,8 @@
 #![cfg(not(loom))]
 
 use kv_events::WaitStrategy;
-use kv_events::internals::{
-    Batch, Call, Held, Limits, Pace, Pipe, RUN, SendError, Sender, Sink, SweepEnd, SweepTable, Tally,
-};
+use kv_events::internals::{Assemble, Batch, Call, Held, Limits, Pace, Pipe, RUN, Sender, SweepEnd, SweepTable, Tally};
+use kv_events::transport::{self, SendError, Transport};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender as Tell, channel};
@@ -66,12 +65,46 @@ struct Notebook {
     fails: Option<usize>,
 }
 
-impl Sink<Numbered> for Notebook {
-    fn send(&mut self, sequence: u64, batch: Batch<'_, Numbered>) -> Result<usize, SendError> {
-        let calls = batch.calls().map(|call| (call.producer, call.n, call.events)).collect();
+/// The payload of a batch is what its calls say of themselves.
+struct Numbers;
+
+/// Bytes of a call.
+const NUMBERED: usize = 24;
+
+impl Assemble<Numbered> for Numbers {
+    type Head = usize;
+
+    fn head(&self, batch: Batch<'_, Numbered>) -> usize {
+        batch.calls().count() * NUMBERED
+    }
+
+    fn len(&self, head: &usize) -> usize {
+        *head
+    }
+
+    fn write(&self, _: &usize, batch: Batch<'_, Numbered>, place: &mut [u8]) {
+        for (place, call) in place.chunks_exact_mut(NUMBERED).zip(batch.calls()) {
+            for (place, number) in place.chunks_exact_mut(8).zip([call.producer as u64, call.n, call.events]) {
+                place.copy_from_slice(&number.to_be_bytes());
+            }
+        }
+    }
+
+    fn sent(&mut self, _: &usize) {}
+}
+
+fn numbered(message: &transport::Message<'_>) -> Vec<(usize, u64, u64)> {
+    let number = |bytes: &[u8]| u64::from_be_bytes(bytes.try_into().expect("8 bytes"));
+    let call = |bytes: &[u8]| (number(&bytes[..8]) as usize, number(&bytes[8..16]), number(&bytes[16..]));
+    message.payload().chunks_exact(NUMBERED).map(call).collect()
+}
+
+impl Transport for Notebook {
+    fn send(&mut self, message: &transport::Message<'_>) -> Result<(), SendError> {
+        let (sequence, calls) = (message.sequence(), numbered(message));
         let failed = self.fails.is_some_and(|fails| (self.messages.len() + 1) % fails == 0);
         self.messages.push(Message { sequence, calls, failed });
-        if failed { Err(SendError::Failed("as the test wants it".into())) } else { Ok(1) }
+        if failed { Err(SendError::Failed("as the test wants it".into())) } else { Ok(()) }
     }
 }
 
@@ -120,9 +153,10 @@ impl Rig {
         let rig = Arc::clone(self);
         thread::spawn(move || {
             let pace = Pace { wait, heartbeat: Duration::ZERO };
-            let mut sender = Sender::new(&rig.pipe, &rig.tally, Notebook { messages: Vec::new(), fails }, pace);
+            let notebook = Notebook { messages: Vec::new(), fails };
+            let mut sender = Sender::new(&rig.pipe, &rig.tally, Numbers, notebook, pace);
             sender.run().expect("the notebook never breaks");
-            sender.into_sink().messages
+            sender.into_transport().messages
         })
     }
 
@@ -288,10 +322,10 @@ fn taken_or_evicted_exactly_once() {
 fn every_call_wakes_a_sleeper() {
     struct Bell(Tell<u64>);
 
-    impl Sink<Numbered> for Bell {
-        fn send(&mut self, _: u64, batch: Batch<'_, Numbered>) -> Result<usize, SendError> {
-            batch.calls().for_each(|call| self.0.send(call.n).expect("the caller waits"));
-            Ok(1)
+    impl Transport for Bell {
+        fn send(&mut self, message: &transport::Message<'_>) -> Result<(), SendError> {
+            numbered(message).iter().for_each(|(_, n, _)| self.0.send(*n).expect("the caller waits"));
+            Ok(())
         }
     }
 
@@ -301,7 +335,7 @@ fn every_call_wakes_a_sleeper() {
         let rig = Arc::clone(&rig);
         move || {
             let pace = Pace { wait: WaitStrategy::Park, heartbeat: Duration::ZERO };
-            Sender::new(&rig.pipe, &rig.tally, Bell(bell), pace).run().expect("a bell never breaks");
+            Sender::new(&rig.pipe, &rig.tally, Numbers, Bell(bell), pace).run().expect("a bell never breaks");
         }
     });
     for n in 0..times(2_000) {

@@ -1,6 +1,6 @@
 //! The runner of the models, and the calls that travel in them.
 
-use kv_events::internals::{Batch, Call, Fault, Limits, Pipe, RUN, active_fault, parking};
+use kv_events::internals::{Call, Fault, Limits, Pipe, RUN, active_fault, parking};
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -128,11 +128,6 @@ impl World {
     /// Writes down that a message was sent.
     pub fn sent(&self, sequence: u64, calls: Vec<Name>, failed: bool) {
         self.log().messages.push(Message { sequence, calls, failed });
-    }
-
-    /// The same for a batch.
-    pub fn sent_batch(&self, sequence: u64, batch: Batch<'_, ModelCall>, failed: bool) {
-        self.sent(sequence, batch.calls().map(|call| call.name).collect(), failed);
     }
 
     /// Writes a call into a frame of the pipe and queues it; says whether it was accepted.

@@ -10,7 +10,7 @@
 //!   lockfree         pool, evicting ring, wake, sweep      v
 //!   sender           batches, numbers, account       sender thread
 //!   wire::message    batch -> payload                      |
-//!   socket           payload -> PUB socket                 v
+//!   transport        payload -> PUB socket                 v
 //!
 //! decode             payload -> batch -> events      any thread; pure
 //! engine             events as engines write them
@@ -19,11 +19,8 @@
 //!   tracker          what they say of loss and restarts       reader's thread
 //! ```
 
-#[cfg(all(feature = "zmq", not(target_has_atomic = "64")))]
-compile_error!(
-    "kv-events counts in 64-bit atomics, which this target lacks; with `default-features = false` decoder and tracker \
-     work, and the publisher publishes nothing"
-);
+#[cfg(not(target_has_atomic = "64"))]
+compile_error!("kv-events counts in 64-bit atomics, which this target lacks");
 
 #[cfg(feature = "capi")]
 mod capi;
@@ -36,8 +33,6 @@ mod event;
 mod forbidden;
 #[cfg(any(feature = "metrics", feature = "prometheus"))]
 pub mod metrics;
-#[cfg(any(feature = "zmq", feature = "__internals", feature = "capi"))]
-#[cfg_attr(not(any(feature = "zmq", feature = "__internals")), allow(dead_code))]
 mod names;
 mod network;
 mod publisher;
@@ -46,27 +41,18 @@ mod status;
 #[cfg(all(feature = "zmq", unix))]
 pub mod subscriber;
 pub mod tracker;
+pub mod transport;
 
-#[cfg(any(feature = "zmq", feature = "__internals"))]
 mod clock;
 #[cfg(feature = "zmq")]
 mod endpoint;
-#[cfg(any(feature = "zmq", feature = "__internals"))]
 mod faults;
-#[cfg(any(feature = "zmq", feature = "__internals"))]
 mod lockfree;
 mod memory;
-#[cfg(feature = "zmq")]
 mod os;
-#[cfg(any(feature = "zmq", feature = "__internals"))]
 mod rarely;
-#[cfg(any(feature = "zmq", feature = "__internals"))]
 mod sender;
-#[cfg(feature = "zmq")]
-mod socket;
-#[cfg_attr(not(any(feature = "zmq", feature = "__internals")), allow(dead_code, unused_imports))]
 mod sync;
-#[cfg(any(feature = "zmq", feature = "__internals"))]
 mod wire;
 #[cfg(all(feature = "zmq", unix))]
 mod zmtp;
@@ -104,7 +90,6 @@ pub mod internals {
         pub use crate::subscriber::zmtp::{Arrival, Budget, Heard, Limits, Machine};
         pub use crate::zmtp::Broken;
     }
-    pub use crate::publisher::transport::{Opened, Transport};
     pub use crate::sender::*;
     #[cfg(all(loom, feature = "loom"))]
     pub use crate::sync::{lanes, parking};

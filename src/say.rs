@@ -18,9 +18,7 @@ macro_rules! warning {
 pub(crate) use warning;
 
 /// `log::error!`, for a logger that may panic.
-#[cfg(any(feature = "zmq", feature = "__internals"))]
 macro_rules! failure {
     ($($text:tt)*) => { $crate::say::quietly(|| log::error!($($text)*)) };
 }
-#[cfg(any(feature = "zmq", feature = "__internals"))]
 pub(crate) use failure;

@@ -1,4 +1,4 @@
-//! The sender: takes batches from the pipe, numbers them, hands them to a sink, and keeps account of what became of them.
+//! The sender: takes batches from the pipe, numbers them, hands them to a transport, and keeps account of what became of them.
 //!
 //! A message that was sent takes one number; every lost event takes one more. So a message that follows `gap` lost events
 //! is numbered `last + 1 + gap`, and a failed message of k events takes k numbers.
@@ -8,32 +8,28 @@ use crate::faults::fault;
 use crate::lockfree::{Batch, Call, Consumer, Held, Pipe};
 use crate::rarely::is_power_of_ten;
 use crate::sync::{Gauge, OnceLock, pause};
+use crate::transport::{Message, SendError, Transport};
 use std::time::{Duration, Instant};
 
 /// How long an empty batch that failed is left alone.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
 
-/// Where messages go.
-pub trait Sink<T> {
-    /// Sends one message; an empty batch is one too. Never waits. Returns the bytes of payload.
-    fn send(&mut self, sequence: u64, batch: Batch<'_, T>) -> Result<usize, SendError>;
+/// Writes the payloads of batches; an empty batch has one too.
+pub trait Assemble<T> {
+    /// What is found out about a batch before it is written.
+    type Head;
 
-    /// How often the sink needs [`upkeep`](Self::upkeep) while nothing is sent; `None` for never.
-    fn upkeep_interval(&self) -> Option<Duration> {
-        None
-    }
+    /// Looks at a batch.
+    fn head(&self, batch: Batch<'_, T>) -> Self::Head;
 
-    /// Does what would otherwise be left until the next message. Never waits.
-    fn upkeep(&mut self) {}
-}
+    /// Length of its payload, bytes.
+    fn len(&self, head: &Self::Head) -> usize;
 
-/// Why a message was not sent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SendError {
-    /// Nothing of it left; the next one may.
-    Failed(String),
-    /// The sink cannot be used any more: part of the message may have left, or the socket is gone.
-    Broken(String),
+    /// Writes the payload over `place`, which is that long, the same however often it is asked.
+    fn write(&self, head: &Self::Head, batch: Batch<'_, T>, place: &mut [u8]);
+
+    /// The payload was sent.
+    fn sent(&mut self, head: &Self::Head);
 }
 
 /// The sender's account, written by it alone and read by anyone.
@@ -90,10 +86,11 @@ pub struct Pace {
 
 /// The sending end of a pipe.
 #[derive(Debug)]
-pub struct Sender<'a, T, S> {
+pub struct Sender<'a, T, A, X> {
     pipe: &'a Pipe<T>,
     tally: &'a Tally,
-    sink: S,
+    payloads: A,
+    transport: X,
     pace: Pace,
     consumer: Consumer,
     batch: Vec<Held>,
@@ -111,13 +108,14 @@ pub struct Sender<'a, T, S> {
     napped: bool,
 }
 
-impl<'a, T: Call, S: Sink<T>> Sender<'a, T, S> {
-    /// A sender that has sent nothing.
-    pub fn new(pipe: &'a Pipe<T>, tally: &'a Tally, sink: S, pace: Pace) -> Self {
+impl<'a, T: Call, A: Assemble<T>, X: Transport> Sender<'a, T, A, X> {
+    /// A sender that has sent nothing, on a transport that is open.
+    pub fn new(pipe: &'a Pipe<T>, tally: &'a Tally, payloads: A, transport: X, pace: Pace) -> Self {
         let mut sender = Sender {
             pipe,
             tally,
-            sink,
+            payloads,
+            transport,
             pace,
             consumer: pipe.consumer(),
             batch: Vec::with_capacity(pipe.limits().events as usize),
@@ -131,7 +129,6 @@ impl<'a, T: Call, S: Sink<T>> Sender<'a, T, S> {
             napped: false,
         };
         sender.schedule_heartbeat();
-        sender.schedule_upkeep();
         sender
     }
 
@@ -143,6 +140,7 @@ impl<'a, T: Call, S: Sink<T>> Sender<'a, T, S> {
     /// Why it cannot go on. [`settle_failure`](Self::settle_failure) has to be called then, and after a panic.
     pub fn run(&mut self) -> Result<(), String> {
         self.pipe.register_sender();
+        self.upkeep();
         while !self.is_overdue() {
             if self.send_batch()? {
                 self.napped = false;
@@ -181,9 +179,9 @@ impl<'a, T: Call, S: Sink<T>> Sender<'a, T, S> {
         self.lose(gap);
     }
 
-    /// The sink, to be closed.
-    pub fn into_sink(self) -> S {
-        self.sink
+    /// The transport, to be closed.
+    pub fn into_transport(self) -> X {
+        self.transport
     }
 
     /// Takes what is there and sends it; `false` if there was nothing.
@@ -199,7 +197,7 @@ impl<'a, T: Call, S: Sink<T>> Sender<'a, T, S> {
         // The gap is ours from here on, whatever happens next.
         self.last += gap;
         self.unsettled = events;
-        let outcome = self.sink.send(sequence, batch);
+        let outcome = transmit(&mut self.payloads, &mut self.transport, sequence, events, batch);
         match &outcome {
             Ok(bytes) => self.sent(sequence, events, *bytes),
             Err(_) => self.fail(sequence, events),
@@ -218,7 +216,7 @@ impl<'a, T: Call, S: Sink<T>> Sender<'a, T, S> {
     /// Sends a message without events: it tells of what was lost last, or that the publisher is alive. One that fails
     /// takes no number and leaves all as it was.
     fn send_empty(&mut self) -> Result<(), String> {
-        match self.sink.send(self.last + 1, self.pipe.batch(&[])) {
+        match transmit(&mut self.payloads, &mut self.transport, self.last + 1, 0, self.pipe.batch(&[])) {
             Ok(bytes) => self.sent(self.last + 1, 0, bytes),
             Err(SendError::Failed(cause)) => {
                 self.say_failed(&cause);
@@ -292,8 +290,7 @@ impl<'a, T: Call, S: Sink<T>> Sender<'a, T, S> {
             WaitStrategy::Spin => (0..64).for_each(|_| std::hint::spin_loop()),
         }
         if self.next_upkeep.is_some_and(|at| at <= Instant::now()) {
-            self.sink.upkeep();
-            self.schedule_upkeep();
+            self.upkeep();
         }
     }
 
@@ -312,12 +309,27 @@ impl<'a, T: Call, S: Sink<T>> Sender<'a, T, S> {
         }
     }
 
-    fn schedule_upkeep(&mut self) {
-        self.next_upkeep = self.sink.upkeep_interval().and_then(|interval| Instant::now().checked_add(interval));
+    fn upkeep(&mut self) {
+        self.next_upkeep = self.transport.upkeep().and_then(|interval| Instant::now().checked_add(interval));
     }
 
     /// Whether stop's deadline has passed.
     fn is_overdue(&self) -> bool {
         self.pipe.is_closing() && self.pipe.deadline().is_some_and(|deadline| deadline <= Instant::now())
     }
+}
+
+/// Sends a batch as one message. Returns the bytes of its payload.
+fn transmit<T: Call, A: Assemble<T>>(
+    payloads: &mut A,
+    transport: &mut impl Transport,
+    sequence: u64,
+    events: u64,
+    batch: Batch<'_, T>,
+) -> Result<usize, SendError> {
+    let head = payloads.head(batch);
+    let len = payloads.len(&head);
+    transport.send(&Message::new(sequence, events, len, &|place| payloads.write(&head, batch, place)))?;
+    payloads.sent(&head);
+    Ok(len)
 }

@@ -94,8 +94,7 @@ fn depths(reps: usize) -> Vec<Point> {
         let mut costs = [Vec::new(), Vec::new()];
         for _ in 0..reps {
             let gate = Gate::new(true);
-            let opened = gate.opened();
-            let publisher = Publisher::start_with(config(CAPACITY), || Ok(opened)).expect("a publisher");
+            let publisher = Publisher::start_with(config(CAPACITY), gate.transport()).expect("a publisher");
             costs[0].push(at_depth(&publisher, &gate, depth));
             let gate = Gate::new(true);
             let peer = Peer::start_with(Settings::new(CAPACITY), String::new(), gate.peer_sink());

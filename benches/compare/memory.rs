@@ -41,8 +41,7 @@ pub fn main(who: &str, case: &str) {
     let gate = Gate::new(true);
     match (who, case) {
         ("ours", "queue") => {
-            let opened = gate.opened();
-            let publisher = Publisher::start_with(config(CAPACITY), || Ok(opened)).expect("a publisher");
+            let publisher = Publisher::start_with(config(CAPACITY), gate.transport()).expect("a publisher");
             fill_up(&publisher, &gate);
         }
         ("peer", "queue") => {

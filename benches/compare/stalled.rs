@@ -89,9 +89,8 @@ fn make_calls<P: Publish>(publisher: &P, gate: &Gate, count: u64) {
 
 pub fn ours(who: Who, capacity: usize, gate: &Gate) -> Publisher {
     let Who::Ours { burst, wait } = who else { unreachable!("ours") };
-    let opened = gate.opened();
     let config = config(capacity).eviction_burst(burst).wait_strategy(wait);
-    Publisher::start_with(config, || Ok(opened)).expect("a publisher")
+    Publisher::start_with(config, gate.transport()).expect("a publisher")
 }
 
 pub fn peer(who: Who, capacity: usize, gate: &Gate) -> Peer {

@@ -1,7 +1,7 @@
 //! Stand-ins for a socket: one that forgets, and one that can be made to block.
 
 use super::peer::PeerSink;
-use kv_events::internals::{Opened, SendError, Transport};
+use kv_events::transport::{Message, SendError, Transport};
 use std::sync::{Arc, Condvar, Mutex};
 
 /// A gate that senders pass only while it is open.
@@ -44,12 +44,8 @@ impl Gate {
     }
 
     /// The crate's transport behind this gate; what passes is written and forgotten.
-    pub fn opened(&self) -> Opened {
-        Opened {
-            transport: Box::new(Gated { gate: self.clone(), bytes: Vec::new() }),
-            endpoint: "nowhere".into(),
-            send_hwm: 0,
-        }
+    pub fn transport(&self) -> impl Transport + 'static {
+        Gated { gate: self.clone(), bytes: Vec::new() }
     }
 
     /// The peer's.
@@ -64,10 +60,10 @@ struct Gated {
 }
 
 impl Transport for Gated {
-    fn send(&mut self, _: u64, len: usize, fill: &mut dyn FnMut(&mut [u8])) -> Result<(), SendError> {
+    fn send(&mut self, message: &Message<'_>) -> Result<(), SendError> {
         self.gate.pass();
-        self.bytes.resize(len, 0);
-        fill(&mut self.bytes);
+        self.bytes.resize(message.payload_len(), 0);
+        message.write_payload(&mut self.bytes);
         Ok(())
     }
 }

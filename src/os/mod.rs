@@ -1,13 +1,15 @@
 //! What the crate asks of the operating system.
 
-#[cfg(unix)]
+#[cfg(all(unix, feature = "zmq"))]
 mod held;
-#[cfg(unix)]
+#[cfg(all(unix, feature = "zmq"))]
 pub(crate) mod keepalive;
+#[cfg(feature = "zmq")]
 mod resources;
 mod scheduling;
 
-#[cfg(unix)]
+#[cfg(all(unix, feature = "zmq"))]
 pub(crate) use held::is_held;
+#[cfg(feature = "zmq")]
 pub use resources::{Needs, prove};
 pub(crate) use scheduling::prefer_callers;

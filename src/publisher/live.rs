@@ -1,6 +1,6 @@
 //! A publisher that publishes: the pipe, its encoder, and the sender's thread.
 
-use super::transport::{MessageSink, Opened, Transport};
+use super::payload::Payloads;
 use crate::config::{CALLERS, Config};
 use crate::error::{ConfigError, StartError};
 use crate::event::{MediaSet, Object, Outcome, Refusal};
@@ -10,11 +10,12 @@ use crate::names::{CopyNames, Known, Names};
 use crate::sender::{Pace, Sender, Tally};
 use crate::status::{Status, StopReport};
 use crate::sync::{Counter, Latest};
+use crate::transport::{Opened, Report, Transport};
 use crate::wire::encode::{Context, EncodedCall, Encoder};
 use crate::wire::frame::Frame;
 use crate::wire::message::PayloadWriter;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -57,8 +58,7 @@ pub(super) struct Live {
     max_event_bytes: usize,
     skipped: Counter,
     refused: Counter,
-    endpoint: String,
-    send_hwm: u64,
+    opened: Opened,
     /// Evicted events as last told: read while a batch is being taken they could seem fewer.
     evicted: Latest,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -66,11 +66,8 @@ pub(super) struct Live {
 }
 
 impl Live {
-    /// Starts the sender's thread, which opens its transport by `open`.
-    pub(super) fn start(
-        config: &Config,
-        open: impl FnOnce() -> Result<Opened, StartError> + Send + 'static,
-    ) -> Result<Live, StartError> {
+    /// Starts the sender's thread, which opens the transport.
+    pub(super) fn start(config: &Config, mut transport: Box<dyn Transport>) -> Result<Live, StartError> {
         let limits = Limits { events: config.max_batch_events as u64, bytes: config.max_batch_bytes };
         let pipe = Pipe::new(config.queue_capacity, config.eviction_burst, limits, CALLERS, config.retain_bytes)
             .ok_or(StartError::QueueMemory { queue_capacity: config.queue_capacity })?;
@@ -91,7 +88,7 @@ impl Live {
         if shortest > config.max_event_bytes {
             return Err(ConfigError::NamesTooLong { bytes: shortest, max_event_bytes: config.max_event_bytes }.into());
         }
-        let payload = PayloadWriter::new(Arc::clone(&encoder), config.dp_rank);
+        let payloads = Payloads::new(PayloadWriter::new(Arc::clone(&encoder), config.dp_rank));
         let linger = config.linger;
         let (tell, told) = sync_channel(1);
         let thread = std::thread::Builder::new()
@@ -100,8 +97,14 @@ impl Live {
                 let shared = Arc::clone(&shared);
                 move || {
                     let _closed = SayClosed(&shared);
-                    if let Some(transport) = open_and_tell(open, &tell) {
-                        send_until_stopped(&shared, MessageSink::new(transport, payload), pace, linger);
+                    let opened = transport.open();
+                    let is_open = opened.is_ok();
+                    if !is_open {
+                        // What it holds is free by the time that its error is told.
+                        drop(transport);
+                        let _ = tell.send(opened);
+                    } else if tell.send(opened).is_ok() {
+                        send_until_stopped(&shared, payloads, transport, pace, linger);
                     }
                 }
             })
@@ -109,7 +112,7 @@ impl Live {
         let opened = told
             .recv()
             .unwrap_or_else(|_| Err(StartError::Thread(std::io::Error::other("it ended before the socket was open"))));
-        let (endpoint, send_hwm) = match opened {
+        let opened = match opened {
             Ok(opened) => opened,
             Err(error) => {
                 // Nothing is left behind: the thread has let go of whatever it had opened.
@@ -117,7 +120,7 @@ impl Live {
                 return Err(error);
             }
         };
-        #[cfg(all(unix, feature = "zmq"))]
+        #[cfg(unix)]
         super::fork::watch(&shared);
         Ok(Live {
             shared,
@@ -127,8 +130,7 @@ impl Live {
             max_event_bytes: config.max_event_bytes,
             skipped: Counter::new(),
             refused: Counter::new(),
-            endpoint,
-            send_hwm,
+            opened,
             evicted: Latest::new(),
             thread: Mutex::new(Some(thread)),
             process: std::process::id(),
@@ -266,7 +268,7 @@ impl Live {
     }
 
     pub(super) fn endpoint(&self) -> &str {
-        &self.endpoint
+        &self.opened.endpoint
     }
 
     pub(super) fn status(&self) -> Status {
@@ -276,12 +278,14 @@ impl Live {
         let (failed, abandoned) = (tally.failed.get(), ring.abandoned());
         // Without memory there are figures all the same.
         let reason = tally.failure_reason.get();
+        let report = self.opened.report.as_ref().map_or_else(Report::default, |report| report());
+        let Report { refused_peers, endpoint_faults, endpoint_fault } = report;
         Status {
             enabled: true,
             stopped: pipe.is_closing(),
             healthy: reason.is_none(),
             unhealthy_reason: reason.map(|reason| copied(reason).unwrap_or_default()),
-            bound_endpoint: Some(copied(&self.endpoint).unwrap_or_default()),
+            bound_endpoint: Some(copied(&self.opened.endpoint).unwrap_or_default()),
             keys_suppressed: !self.emit_object_key,
             published_batches: tally.messages.get(),
             published_events: tally.events.get(),
@@ -297,12 +301,13 @@ impl Live {
             // Seen with the batch in the sender's hands, for which others may have come meanwhile.
             queue_high_water: tally.queue_high_water.get().min(ring.capacity()),
             queue_capacity: ring.capacity(),
-            send_hwm: self.send_hwm,
+            send_hwm: self.opened.send_hwm,
             pool_idle: pipe.pool().idle(),
             pool_misses: pipe.pool().made(),
             pool_freed: pipe.pool().freed(),
-            // What the socket knows is added by the publisher.
-            ..Status::default()
+            refused_peers,
+            endpoint_faults,
+            endpoint_fault,
         }
     }
 
@@ -357,25 +362,16 @@ impl From<Closed> for Refusal {
     }
 }
 
-/// Opens the transport and tells the starting thread; `None` if there is nothing to send through, or nobody to send for.
-fn open_and_tell(
-    open: impl FnOnce() -> Result<Opened, StartError>,
-    tell: &SyncSender<Result<(String, u64), StartError>>,
-) -> Option<Box<dyn Transport>> {
-    match open() {
-        Ok(opened) => tell.send(Ok((opened.endpoint, opened.send_hwm))).is_ok().then_some(opened.transport),
-        Err(error) => {
-            let _ = tell.send(Err(error));
-            None
-        }
-    }
-}
-
 /// The sender thread's life, and what it leaves in order if it dies.
-fn send_until_stopped(shared: &Shared, sink: MessageSink, pace: Pace, linger: Duration) {
-    #[cfg(feature = "zmq")]
+fn send_until_stopped(
+    shared: &Shared,
+    payloads: Payloads,
+    transport: Box<dyn Transport>,
+    pace: Pace,
+    linger: Duration,
+) {
     crate::os::prefer_callers();
-    let mut sender = Sender::new(&shared.pipe, &shared.tally, sink, pace);
+    let mut sender = Sender::new(&shared.pipe, &shared.tally, payloads, transport, pace);
     let cause = match catch_unwind(AssertUnwindSafe(|| sender.run())) {
         Ok(Ok(())) => None,
         Ok(Err(cause)) => Some(cause),
@@ -386,14 +382,13 @@ fn send_until_stopped(shared: &Shared, sink: MessageSink, pace: Pace, linger: Du
         sender.settle_failure(cause.clone());
         crate::say::failure!("kv-events: the sender died, nothing more is published: {cause}");
     }
-    let mut transport = sender.into_sink().transport;
+    let mut transport = sender.into_transport();
     let linger = match shared.pipe.deadline() {
         // A little of what is left stays for closing itself.
         Some(deadline) => linger.min(deadline.saturating_duration_since(Instant::now()).mul_f64(0.9)),
         None => linger,
     };
-    transport.set_linger(linger);
-    drop(transport);
+    transport.close(linger);
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {

@@ -1,26 +1,21 @@
 //! The publisher: what a master calls.
 
-#[cfg(not(any(feature = "zmq", feature = "__internals")))]
-mod absent;
-#[cfg(all(unix, feature = "zmq"))]
+#[cfg(unix)]
 mod fork;
-#[cfg(any(feature = "zmq", feature = "__internals"))]
 mod live;
+mod payload;
 mod sweep;
-#[cfg(any(feature = "zmq", feature = "__internals"))]
-pub mod transport;
 
-#[cfg(not(any(feature = "zmq", feature = "__internals")))]
-use absent::{Live, SweepToken};
-#[cfg(any(feature = "zmq", feature = "__internals"))]
-use {crate::lockfree::SweepToken, live::Live};
+use live::Live;
 
 use crate::config::Config;
 use crate::error::StartError;
 use crate::event::{Before, MediaSet, Medium, Object, Outcome};
+use crate::lockfree::SweepToken;
 #[cfg(feature = "capi")]
 use crate::names::{CopyNames, Names};
 use crate::status::{Status, StopReport};
+use crate::transport::Transport;
 use std::time::Duration;
 pub use sweep::{Sweep, SweepOutcome};
 
@@ -74,9 +69,6 @@ pub const DROP_DEADLINE: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct Publisher {
     live: Option<Live>,
-    /// How the socket is doing, where there is one.
-    #[cfg(feature = "zmq")]
-    condition: Option<std::sync::Arc<crate::socket::Condition>>,
 }
 
 impl Publisher {
@@ -88,6 +80,32 @@ impl Publisher {
     /// Says which setting is wrong, or names the endpoint and why it cannot be bound; nothing is left behind.
     pub fn start(config: Config) -> Result<Publisher, StartError> {
         config.validate()?;
+        #[cfg(feature = "zmq")]
+        {
+            let transport = crate::transport::zmq::PubSocket::of(&config);
+            if config.enabled {
+                crate::os::prove(transport.needs())?;
+            }
+            Self::start_with(config, transport)
+        }
+        #[cfg(not(feature = "zmq"))]
+        {
+            if config.enabled {
+                crate::say::warning!("kv-events: built without the feature `zmq`: nothing is published");
+            }
+            Ok(Publisher::disabled())
+        }
+    }
+
+    /// Starts a publisher on a transport of the caller's; see [`transport`](crate::transport). The settings of sockets
+    /// (endpoint, marks, peers) are the transport's to heed, or not; the endpoint may not be empty all the same. With
+    /// `enabled` false nothing is opened and every call does nothing.
+    ///
+    /// # Errors
+    ///
+    /// Says which setting is wrong, or what the transport said when it was opened; nothing is left behind.
+    pub fn start_with(config: Config, transport: impl Transport + 'static) -> Result<Publisher, StartError> {
+        config.validate()?;
         if !config.enabled {
             if !config.bind_endpoint.is_empty() || !config.backend_id.is_empty() {
                 crate::say::warning!(
@@ -96,50 +114,18 @@ impl Publisher {
             }
             return Ok(Publisher::disabled());
         }
-        #[cfg(feature = "zmq")]
-        {
-            let options = crate::socket::SocketOptions::of(&config);
-            crate::os::prove(options.needs())?;
-            let condition = std::sync::Arc::clone(&options.condition);
-            let mut publisher = Self::start_with(config, move || crate::socket::open(&options))?;
-            publisher.condition = Some(condition);
-            Ok(publisher)
-        }
-        #[cfg(not(feature = "zmq"))]
-        {
-            crate::say::warning!("kv-events: built without the feature `zmq`: nothing is published");
-            Ok(Publisher::disabled())
-        }
-    }
-
-    /// Starts a publisher on a transport of the caller's, opened on the sender's thread.
-    #[cfg(any(feature = "zmq", feature = "__internals"))]
-    #[doc(hidden)]
-    pub fn start_with(
-        config: Config,
-        open: impl FnOnce() -> Result<transport::Opened, StartError> + Send + 'static,
-    ) -> Result<Publisher, StartError> {
-        config.validate()?;
         if !config.emit_object_key {
             crate::say::warning!(
                 "kv-events: kv_events_emit_object_key=false silences every stored and removed event; only cleared is sent"
             );
         }
-        Ok(Publisher {
-            live: Some(Live::start(&config, open)?),
-            #[cfg(feature = "zmq")]
-            condition: None,
-        })
+        Ok(Publisher { live: Some(Live::start(&config, Box::new(transport))?) })
     }
 
     /// A publisher that publishes nothing, for masters that hold one in any case.
     #[must_use]
     pub const fn disabled() -> Publisher {
-        Publisher {
-            live: None,
-            #[cfg(feature = "zmq")]
-            condition: None,
-        }
+        Publisher { live: None }
     }
 
     /// Whether it publishes at all.
@@ -203,20 +189,10 @@ impl Publisher {
 
     /// How the publisher is doing. Takes no lock that a call could be waiting for.
     pub fn status(&self) -> Status {
-        let status = match &self.live {
+        match &self.live {
             Some(live) => live.status(),
             None => Status { healthy: true, ..Status::default() },
-        };
-        #[cfg(feature = "zmq")]
-        if let Some(condition) = &self.condition {
-            return Status {
-                refused_peers: condition.refused_peers(),
-                endpoint_faults: condition.faults(),
-                endpoint_fault: condition.fault(),
-                ..status
-            };
         }
-        status
     }
 
     /// Stops: calls are refused from now on, what was accepted is sent, then the socket lingers, all within `deadline`.

@@ -221,11 +221,9 @@ pub mod lanes;
 /// A number that many threads add to. It publishes nothing but itself, so `Relaxed` is enough: whoever needs it exact
 /// reads it after synchronising with the threads that count. For the same reason it is not modelled: it stays the
 /// standard library's under loom.
-#[cfg(target_has_atomic = "64")]
 #[derive(Debug)]
 pub struct Counter(std::sync::atomic::AtomicU64);
 
-#[cfg(target_has_atomic = "64")]
 impl Counter {
     pub(crate) fn new() -> Self {
         Counter(std::sync::atomic::AtomicU64::new(0))
@@ -243,11 +241,9 @@ impl Counter {
 
 /// A figure with one writer at a time, read by anyone: no read-modify-write needed. `Relaxed`, and not modelled, for the
 /// reasons given at [`Counter`].
-#[cfg(target_has_atomic = "64")]
 #[derive(Debug)]
 pub struct Gauge(std::sync::atomic::AtomicU64);
 
-#[cfg(target_has_atomic = "64")]
 impl Gauge {
     pub(crate) fn new() -> Self {
         Gauge(std::sync::atomic::AtomicU64::new(0))
@@ -352,11 +348,9 @@ impl<T: Sync> Kept<T> {
 
 /// A figure that never goes back, whoever writes it. `Relaxed`: all updates of one figure have one order, and nothing else
 /// is read on the strength of it. No lock, so that a forked child cannot find it held.
-#[cfg(target_has_atomic = "64")]
 #[derive(Debug)]
 pub(crate) struct Latest(std::sync::atomic::AtomicU64);
 
-#[cfg(target_has_atomic = "64")]
 impl Latest {
     pub(crate) const fn new() -> Self {
         Latest(std::sync::atomic::AtomicU64::new(0))

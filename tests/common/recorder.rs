@@ -1,8 +1,8 @@
 //! An in-memory socket whose sends can be held up, made to fail, or made to panic.
 
 use super::{Message, read_payload};
-use kv_events::internals::{Opened, SendError, Transport};
-use kv_events::{Config, Publisher};
+use kv_events::transport::{self, Opened, SendError, Transport};
+use kv_events::{Config, Publisher, StartError};
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
@@ -38,9 +38,7 @@ impl Recorder {
     pub fn start(config: Config) -> (Publisher, Recorder) {
         let recorder = Recorder::default();
         recorder.change(|state| state.open = true);
-        let transport = Box::new(Recording(recorder.clone()));
-        let open = move || Ok(Opened { transport, endpoint: "memory".into(), send_hwm: 0 });
-        (Publisher::start_with(config, open).unwrap(), recorder)
+        (Publisher::start_with(config, Recording(recorder.clone())).unwrap(), recorder)
     }
 
     fn change<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
@@ -103,10 +101,13 @@ impl Recorder {
 }
 
 impl Transport for Recording {
-    fn send(&mut self, sequence: u64, len: usize, fill: &mut dyn FnMut(&mut [u8])) -> Result<(), SendError> {
+    fn open(&mut self) -> Result<Opened, StartError> {
+        Ok(Opened::at("memory"))
+    }
+
+    fn send(&mut self, message: &transport::Message<'_>) -> Result<(), SendError> {
         self.0.change(|state| state.attempts.push(Instant::now()));
-        let mut payload = vec![0; len];
-        fill(&mut payload);
+        let (sequence, payload) = (message.sequence(), message.payload());
         self.0.change(|state| state.held_up = state.paused);
         self.0.wait_until(|state| (!state.paused).then_some(()));
         match self.0.change(|state| state.verdicts.pop_front()) {
@@ -119,7 +120,7 @@ impl Transport for Recording {
         Ok(())
     }
 
-    fn set_linger(&mut self, linger: Duration) {
+    fn close(&mut self, linger: Duration) {
         self.0.change(|state| state.lingers.push(linger));
     }
 }

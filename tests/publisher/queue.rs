@@ -311,7 +311,8 @@ fn a_queue_costs_what_was_in_it_and_one_that_cannot_be_had_does_not_start() {
     assert!(cost < 8 << 20, "{cost} bytes");
     drop(publisher);
     leave(100 << 20);
-    let error = kv_events::Publisher::start_with(config(), || unreachable!("the queue comes first")).unwrap_err();
+    let transport = kv_events::transport::memory::Recorder::new().transport();
+    let error = kv_events::Publisher::start_with(config(), transport).unwrap_err();
     assert!(matches!(error, StartError::QueueMemory { queue_capacity: 16_777_216 }), "{error}");
 }
 

@@ -2,7 +2,7 @@
 //! sender from its processor.
 #![cfg(all(feature = "__internals", feature = "zmq", target_os = "linux"))]
 
-use kv_events::internals::{Opened, SendError, Transport};
+use kv_events::transport::{Message, SendError, Transport};
 use kv_events::{Config, MediaSet, Object, Publisher, WaitStrategy};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
@@ -14,17 +14,16 @@ use test_support::alone;
 struct Nowhere(Vec<u8>);
 
 impl Transport for Nowhere {
-    fn send(&mut self, _: u64, len: usize, fill: &mut dyn FnMut(&mut [u8])) -> Result<(), SendError> {
-        self.0.resize(len, 0);
-        fill(&mut self.0);
+    fn send(&mut self, message: &Message<'_>) -> Result<(), SendError> {
+        self.0.resize(message.payload_len(), 0);
+        message.write_payload(&mut self.0);
         Ok(())
     }
 }
 
 fn start(capacity: usize) -> Publisher {
     let config = Config::new("nowhere", "b").queue_capacity(capacity).wait_strategy(WaitStrategy::Park);
-    let transport = Box::new(Nowhere(Vec::new()));
-    Publisher::start_with(config, || Ok(Opened { transport, endpoint: "nowhere".into(), send_hwm: 0 })).unwrap()
+    Publisher::start_with(config, Nowhere(Vec::new())).unwrap()
 }
 
 /// Accepted = published + evicted + abandoned, and the sequence rule.

@@ -1,7 +1,7 @@
 //! Whatever a master does, however small the queue and however the sender stalls: after a snapshot wherever the stream
 //! says that something is missing, the subscriber's view is the master's.
 
-use kv_events::internals::{Opened, SendError, Transport};
+use kv_events::transport::{self, SendError, Transport};
 use kv_events::{Config, Publisher};
 use proptest::prelude::*;
 use rand::rngs::SmallRng;
@@ -33,17 +33,16 @@ struct Wire {
 }
 
 impl Transport for Wire {
-    fn send(&mut self, sequence: u64, len: usize, fill: &mut dyn FnMut(&mut [u8])) -> Result<(), SendError> {
+    fn send(&mut self, message: &transport::Message<'_>) -> Result<(), SendError> {
         self.at = (self.at + 1) % self.pattern.len();
         match self.pattern[self.at] {
             Stall::None => {}
             Stall::Sleep(time) => std::thread::sleep(time),
             Stall::Fail => return Err(SendError::Failed("as the pattern says".into())),
         }
-        let mut payload = vec![0; len];
-        fill(&mut payload);
+        let payload = message.payload();
         let arrived_ns = self.start.elapsed().as_nanos() as u64;
-        let message = Message { sequence, payload, arrived_ns };
+        let message = Message { sequence: message.sequence(), payload, arrived_ns };
         self.sent.send(message).map_err(|_| SendError::Broken("nobody listens".into()))
     }
 }
@@ -127,10 +126,7 @@ fn replay(case: &Case) -> Result<u64, String> {
         .queue_capacity(case.capacity)
         .eviction_burst(case.burst)
         .max_batch_events(case.batch);
-    let publisher = Publisher::start_with(config, move || {
-        Ok(Opened { transport: Box::new(wire), endpoint: "in memory".into(), send_hwm: 0 })
-    })
-    .map_err(|error| error.to_string())?;
+    let publisher = Publisher::start_with(config, wire).map_err(|error| error.to_string())?;
     let master = Master::new(case.objects[0], case.objects[1]);
     let ledgers: Vec<Ledger> = (0..case.producers).map(|_| Ledger::default()).collect();
     let gate = Gate::new(case.producers);

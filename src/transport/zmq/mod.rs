@@ -1,4 +1,4 @@
-//! The PUB socket: the only file of the publisher that knows ZeroMQ.
+//! The PUB socket of libzmq: the only folder of the publisher that knows it.
 //!
 //! # Copies and allocations
 //!
@@ -31,20 +31,17 @@
 //! Measured on two cores with topics of 240 bytes, idle (debug build): one peer made the process grow by 20 MiB a second,
 //! eight by 170, which also kept the sender from publishing. Only who may connect bounds either.
 
-mod condition;
 mod payload;
 mod peers;
 
-pub(crate) use condition::Condition;
-use payload::Payload;
-
+use super::condition::{Condition, Watch};
+use super::{Message, Opened, SendError, Transport};
 use crate::config::Config;
 use crate::endpoint::{self, Endpoint};
 use crate::error::{EndpointError, StartError};
 use crate::network::Network;
 use crate::os::Needs;
-use crate::publisher::transport::{Opened, Transport};
-use crate::sender::SendError;
+use payload::Payload;
 use std::ffi::CString;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -71,13 +68,18 @@ const ANSWER: Duration = Duration::from_millis(50);
 /// Likewise, while more of them wait than are answered in one go: a crowd that is refused must not hold up whoever is not.
 const ANSWER_CROWD: Duration = Duration::from_millis(2);
 
-/// A bound PUB socket with a context of its own. Dropping it closes the socket and then waits for the context to end,
-/// for as long as the socket lingers.
+/// A PUB socket with a context of its own.
 pub(crate) struct PubSocket {
+    options: SocketOptions,
+    bound: Option<Bound>,
+}
+
+/// Dropping it closes the socket and then waits for the context to end, for as long as the socket lingers.
+struct Bound {
     /// Closed first: while it is there the gate is.
     socket: zmq::Socket,
     gate: Option<peers::Gate>,
-    watch: condition::Watch,
+    watch: Watch,
     condition: Arc<Condition>,
     next_answer: Instant,
     /// A crowd waits to be let in.
@@ -87,21 +89,21 @@ pub(crate) struct PubSocket {
 
 /// Settings of the socket; all are set before it binds, since ZeroMQ ignores them after.
 #[derive(Clone, Debug)]
-pub(crate) struct SocketOptions {
-    pub(crate) endpoint: String,
-    pub(crate) send_hwm: i32,
-    pub(crate) linger: Duration,
+struct SocketOptions {
+    endpoint: String,
+    send_hwm: i32,
+    linger: Duration,
     /// Who may connect; empty for anyone.
-    pub(crate) allow_peers: Vec<Network>,
+    allow_peers: Vec<Network>,
     /// When a vanished peer's connection is ended; zero for what the system does.
-    pub(crate) keepalive: Duration,
+    keepalive: Duration,
     /// Where the socket tells how it is doing.
-    pub(crate) condition: Arc<Condition>,
+    condition: Arc<Condition>,
 }
 
 impl SocketOptions {
     /// What the settings, which have been found to be valid, say of the socket.
-    pub(crate) fn of(config: &Config) -> SocketOptions {
+    fn of(config: &Config) -> Self {
         SocketOptions {
             endpoint: config.bind_endpoint.clone(),
             send_hwm: i32::try_from(config.send_hwm).unwrap_or(i32::MAX),
@@ -111,24 +113,10 @@ impl SocketOptions {
             condition: Arc::new(Condition::new()),
         }
     }
-
-    /// What the socket takes: with a list of peers a second socket with its wake-up channel, and one descriptor for a
-    /// moment, to find the listener.
-    pub(crate) fn needs(&self) -> Needs {
-        Needs::publisher(1 + if self.allow_peers.is_empty() { 0 } else { 2 })
-    }
 }
 
-/// Opens the socket on the calling thread, which owns it from then on.
-pub(crate) fn open(options: &SocketOptions) -> Result<Opened, StartError> {
-    // A panic would end the sender's thread, and nobody would hear of what.
-    catch_unwind(AssertUnwindSafe(|| open_here(options))).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
-        Err(StartError::Socket(io::Error::other(format!("a panic: {}", text.unwrap_or("of no text")))))
-    })
-}
-
-fn open_here(options: &SocketOptions) -> Result<Opened, StartError> {
+/// Binds a socket on the calling thread, which owns it from then on.
+fn bind_here(options: &SocketOptions) -> Result<(Bound, Opened), StartError> {
     let failed = |cause| StartError::Endpoint { endpoint: options.endpoint.clone(), cause };
     let checked = endpoint::check(&options.endpoint).map_err(failed)?;
     let context = zmq::Context::new();
@@ -153,10 +141,11 @@ fn open_here(options: &SocketOptions) -> Result<Opened, StartError> {
              bind 127.0.0.1, or name who may connect in kv_events_allow_peers, unless the network is trusted"
         );
     }
-    let (now, watch) = (Instant::now(), condition::Watch::of(&endpoint));
+    let (now, watch) = (Instant::now(), Watch::of(&endpoint));
     let condition = Arc::clone(&options.condition);
-    let transport = PubSocket { socket, gate, watch, condition, next_answer: now, is_crowded: false, next_look: now };
-    Ok(Opened { transport: Box::new(transport), endpoint, send_hwm: send_hwm as u64 })
+    let bound = Bound { socket, gate, watch, condition, next_answer: now, is_crowded: false, next_look: now };
+    let condition = Arc::clone(&options.condition);
+    Ok((bound, Opened::at(endpoint).send_hwm(send_hwm as u64).report(move || condition.report())))
 }
 
 /// Has what the socket accepts end with peers that vanish. `endpoint` is the one really bound.
@@ -197,6 +186,19 @@ fn configured(context: &zmq::Context, options: &SocketOptions, endpoint: &Endpoi
 }
 
 impl PubSocket {
+    /// What the settings, which have been found to be valid, say.
+    pub(crate) fn of(config: &Config) -> Self {
+        PubSocket { options: SocketOptions::of(config), bound: None }
+    }
+
+    /// What the socket takes: with a list of peers a second socket with its wake-up channel, and one descriptor for a
+    /// moment, to find the listener.
+    pub(crate) fn needs(&self) -> Needs {
+        Needs::publisher(1 + if self.options.allow_peers.is_empty() { 0 } else { 2 })
+    }
+}
+
+impl Bound {
     fn answer_interval(&self) -> Duration {
         if self.is_crowded { ANSWER_CROWD } else { ANSWER }
     }
@@ -215,34 +217,46 @@ impl PubSocket {
 }
 
 impl Transport for PubSocket {
-    fn send(&mut self, sequence: u64, len: usize, fill: &mut dyn FnMut(&mut [u8])) -> Result<(), SendError> {
-        self.look_after(Instant::now());
+    fn open(&mut self) -> Result<Opened, StartError> {
+        // A panic would end the sender's thread, and nobody would hear of what.
+        let opened = catch_unwind(AssertUnwindSafe(|| bind_here(&self.options))).unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+            Err(StartError::Socket(io::Error::other(format!("a panic: {}", text.unwrap_or("of no text")))))
+        });
+        let (bound, opened) = opened?;
+        self.bound = Some(bound);
+        Ok(opened)
+    }
+
+    fn send(&mut self, message: &Message<'_>) -> Result<(), SendError> {
+        let Some(bound) = &mut self.bound else { return Err(SendError::Broken("the socket is not open".to_owned())) };
+        bound.look_after(Instant::now());
         // Before the first frame, since a message that has begun must be finished.
+        let len = message.payload_len();
         let mut payload = Payload::with_size(len)
             .map_err(|error| SendError::Failed(format!("there is no room for a message of {len} bytes: {error}")))?;
-        fill(payload.bytes());
-        let socket = &mut self.socket;
+        message.write_payload(payload.bytes());
+        let socket = &mut bound.socket;
         send_frames(|frame| match frame {
             Frame::Topic => socket.send(zmq::Message::new(), zmq::DONTWAIT | zmq::SNDMORE),
-            Frame::Sequence => socket.send(&sequence.to_be_bytes()[..], zmq::DONTWAIT | zmq::SNDMORE),
+            Frame::Sequence => socket.send(&message.sequence().to_be_bytes()[..], zmq::DONTWAIT | zmq::SNDMORE),
             Frame::Payload => payload.send(socket),
         })
     }
 
-    fn upkeep_interval(&self) -> Option<Duration> {
-        Some(if self.gate.is_some() { self.answer_interval() } else { UPKEEP })
-    }
-
     /// ZeroMQ leaves what it holds for a peer that has gone (some 30 KiB) until the socket is used again. Asking for the
     /// socket's events is the least of uses.
-    fn upkeep(&mut self) {
+    fn upkeep(&mut self) -> Option<Duration> {
+        let bound = self.bound.as_mut()?;
         // Nothing to be done about an error; the next send meets it too.
-        let _ = self.socket.get_events();
-        self.look_after(Instant::now());
+        let _ = bound.socket.get_events();
+        bound.look_after(Instant::now());
+        Some(if bound.gate.is_some() { bound.answer_interval() } else { UPKEEP })
     }
 
-    fn set_linger(&mut self, linger: Duration) {
-        if let Err(error) = self.socket.set_linger(millis(linger)) {
+    fn close(&mut self, linger: Duration) {
+        let Some(bound) = self.bound.take() else { return };
+        if let Err(error) = bound.socket.set_linger(millis(linger)) {
             crate::say::warning!("kv-events: the socket's linger could not be set: {error}");
         }
     }

@@ -8,9 +8,10 @@
 //! socket closes. A peer waits a few hundredths of a second for its answer, longer while the sender is held up; one that has
 //! none after 10 s is hung up on, as any handshake is.
 
-use super::{Condition, retry_interrupted};
+use super::retry_interrupted;
 use crate::network::{Network, allows};
 use crate::rarely::is_power_of_ten;
+use crate::transport::condition::Condition;
 use std::sync::Arc;
 
 /// Where libzmq looks for whoever answers.
@@ -90,20 +91,24 @@ impl Gate {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ANSWER, ANSWER_CROWD, Opened, SocketOptions, open};
+    use super::super::{ANSWER, ANSWER_CROWD, PubSocket};
     use super::AT_ONCE;
     use crate::config::Config;
+    use crate::transport::Transport;
     use std::io::Write;
     use std::time::{Duration, Instant};
 
     #[test]
     fn a_crowd_at_the_gate_is_answered_more_often_than_a_few() {
-        let options = SocketOptions::of(&Config::new("tcp://127.0.0.1:0", "b").allow_peers(["127.0.0.2"]));
-        let Opened { mut transport, endpoint, .. } = open(&options).unwrap();
-        assert_eq!(transport.upkeep_interval(), Some(ANSWER));
+        let mut transport = PubSocket::of(&Config::new("tcp://127.0.0.1:0", "b").allow_peers(["127.0.0.2"]));
+        let opened = transport.open().unwrap();
+        let refused = || opened.report.as_ref().unwrap()().refused_peers;
+        let endpoint = &opened.endpoint;
+        let mut interval = transport.upkeep();
+        assert_eq!(interval, Some(ANSWER));
         let until = Instant::now() + Duration::from_secs(60);
-        while transport.upkeep_interval() == Some(ANSWER) {
-            assert!(Instant::now() < until, "{} refused", options.condition.refused_peers());
+        while interval == Some(ANSWER) {
+            assert!(Instant::now() < until, "{} refused", refused());
             let crowd: Vec<_> = (0..3 * AT_ONCE)
                 .map(|_| {
                     let mut peer = std::net::TcpStream::connect(endpoint.trim_start_matches("tcp://")).unwrap();
@@ -113,14 +118,14 @@ mod tests {
                 })
                 .collect();
             std::thread::sleep(ANSWER);
-            transport.upkeep();
+            interval = transport.upkeep();
             drop(crowd);
         }
-        assert_eq!(transport.upkeep_interval(), Some(ANSWER_CROWD));
-        while transport.upkeep_interval() == Some(ANSWER_CROWD) {
-            assert!(Instant::now() < until, "{} refused", options.condition.refused_peers());
+        assert_eq!(interval, Some(ANSWER_CROWD));
+        while interval == Some(ANSWER_CROWD) {
+            assert!(Instant::now() < until, "{} refused", refused());
             std::thread::sleep(ANSWER_CROWD);
-            transport.upkeep();
+            interval = transport.upkeep();
         }
     }
 }

@@ -1,5 +1,6 @@
 //! How the endpoint is doing, for the status: written by the sender, read by anyone.
 
+use super::Report;
 use crate::memory::copied;
 use crate::rarely::is_power_of_ten;
 use crate::sync::Counter;
@@ -20,30 +21,24 @@ impl Condition {
         Condition { refused_peers: Counter::new(), faults: Counter::new(), fault: Mutex::new(None) }
     }
 
-    /// Connections refused by `kv_events_allow_peers`.
-    pub(crate) fn refused_peers(&self) -> u64 {
-        self.refused_peers.get()
-    }
-
-    /// How often something began to be amiss.
-    pub(crate) fn faults(&self) -> u64 {
-        self.faults.get()
-    }
-
-    /// What keeps new subscribers out now.
-    pub(crate) fn fault(&self) -> Option<String> {
+    /// How it is now.
+    pub(crate) fn report(&self) -> Report {
         let fault = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
-        fault.as_deref().map(|text| copied(text).unwrap_or_default())
+        Report {
+            refused_peers: self.refused_peers.get(),
+            endpoint_faults: self.faults.get(),
+            endpoint_fault: fault.as_deref().map(|text| copied(text).unwrap_or_default()),
+        }
     }
 
     /// Counts one, and returns how many there are.
-    pub(super) fn count_refused(&self) -> u64 {
+    pub(crate) fn count_refused(&self) -> u64 {
         self.refused_peers.add(1);
         self.refused_peers.get()
     }
 
     /// Takes note of what was found. To be called by one thread.
-    pub(super) fn note(&self, found: Option<String>) {
+    pub(crate) fn note(&self, found: Option<String>) {
         let mut fault = match self.fault.try_lock() {
             Ok(fault) => fault,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -64,14 +59,14 @@ impl Condition {
 }
 
 /// Looks whether subscribers can still find their way in.
-pub(super) struct Watch {
+pub(crate) struct Watch {
     #[cfg(unix)]
     path: Option<(PathBuf, (u64, u64))>,
 }
 
 impl Watch {
     /// Of the endpoint really bound.
-    pub(super) fn of(endpoint: &str) -> Watch {
+    pub(crate) fn of(endpoint: &str) -> Watch {
         #[cfg(unix)]
         {
             let path = endpoint.strip_prefix("ipc://").filter(|path| !path.starts_with('@')).map(PathBuf::from);
@@ -85,7 +80,7 @@ impl Watch {
     }
 
     /// What keeps new subscribers out, if anything does.
-    pub(super) fn look(&self) -> Option<String> {
+    pub(crate) fn look(&self) -> Option<String> {
         #[cfg(unix)]
         {
             if let Some((path, bound)) = &self.path {
