@@ -7,10 +7,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-export RUSTFLAGS="--cfg loom${RUSTFLAGS:+ $RUSTFLAGS}"
-run() {
-    cargo test --quiet --profile models --no-default-features --features loom --test loom -- "$@"
-}
+run() { QUIET=1 loom-tests/models.sh "$@"; }
 
 # Builds, and fails here if that fails; lists the faults with their models.
 faults=$(run --exact support::every_fault_has_its_model | sed -n 's/^.*fault \([a-z-]*\) \([a-z_:]*\)$/\1 \2/p')

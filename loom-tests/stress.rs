@@ -1,6 +1,6 @@
 //! The same invariants on real threads: what the models cannot see (the processor) and sizes they cannot reach. `KV_EVENTS_STRESS` multiplies the work, 1 by default.
 
-#![cfg(not(loom))]
+#![cfg(not(kv_events_loom))]
 
 use kv_events::WaitStrategy;
 use kv_events::internals::{Assemble, Batch, Call, Held, Limits, Pace, Pipe, RUN, Sender, SweepEnd, SweepTable, Tally};

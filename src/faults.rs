@@ -1,12 +1,12 @@
-//! Faults that the checks put in on purpose, to see that they are caught. Compiled only with the private feature
-//! `__faults` (which the feature `loom` implies); in any other build [`fault!`] is the constant `false`.
+//! Faults that the checks put in on purpose, to see that they are caught. Compiled only under `--cfg kv_events_faults`,
+//! which no feature switches on; in any other build [`fault!`] is the constant `false`.
 
 /// Whether the named fault is switched on: `false` at compile time in every build that ships.
 macro_rules! fault {
     ($name:ident) => {{
-        #[cfg(feature = "__faults")]
+        #[cfg(kv_events_faults)]
         let on = $crate::faults::is_on($crate::faults::Fault::$name);
-        #[cfg(not(feature = "__faults"))]
+        #[cfg(not(kv_events_faults))]
         let on = false;
         on
     }};
@@ -21,10 +21,10 @@ macro_rules! weaken {
 }
 pub(crate) use weaken;
 
-#[cfg(feature = "__faults")]
+#[cfg(kv_events_faults)]
 pub use list::*;
 
-#[cfg(feature = "__faults")]
+#[cfg(kv_events_faults)]
 mod list {
     use std::sync::OnceLock;
 

@@ -81,7 +81,7 @@ pub mod internals {
     pub mod capi {
         pub use crate::capi::{Code, calls, config, publisher, status, text};
     }
-    #[cfg(feature = "__faults")]
+    #[cfg(kv_events_faults)]
     pub use crate::faults::{Fault, active as active_fault};
     pub use crate::lockfree::*;
     /// What reads a publisher's bytes.
@@ -91,7 +91,7 @@ pub mod internals {
         pub use crate::zmtp::Broken;
     }
     pub use crate::sender::*;
-    #[cfg(all(loom, feature = "loom"))]
+    #[cfg(kv_events_loom)]
     pub use crate::sync::{lanes, parking};
     pub use crate::wire::encode::{Context, EncodedCall, Encoder};
     pub use crate::wire::frame::Frame;

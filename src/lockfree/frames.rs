@@ -10,10 +10,10 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicPtr, AtomicU32 as Count, Ordering};
 
 /// Frames that are made, handed out and given back together. Small in models, so that they meet the ends of runs.
-#[cfg(not(all(loom, feature = "loom")))]
+#[cfg(not(kv_events_loom))]
 pub const RUN: usize = 15;
 /// Frames that are made, handed out and given back together.
-#[cfg(all(loom, feature = "loom"))]
+#[cfg(kv_events_loom)]
 pub const RUN: usize = 3;
 
 /// The low bits of an index: the place in the run, from 1. Place 0 is no frame's, so an index of 0 is none.
@@ -44,7 +44,7 @@ pub trait Call: Sized {
     fn prefetch_for_writing(&self) {}
 
     /// Tells it that it has the positions from `at` on: for models, which judge by the order of positions.
-    #[cfg(all(loom, feature = "loom"))]
+    #[cfg(kv_events_loom)]
     fn placed(&self, _at: u64) {}
 }
 
@@ -64,7 +64,7 @@ impl Held {
     }
 
     /// One that stands for a frame of a model's own.
-    #[cfg(all(loom, feature = "loom"))]
+    #[cfg(kv_events_loom)]
     pub fn for_model(index: u32) -> Self {
         Held(index)
     }
@@ -208,7 +208,7 @@ impl<T: Call> Frames<T> {
     }
 
     /// The same for the node of run `number`, which may be anybody's, or none.
-    #[cfg(not(all(loom, feature = "loom")))]
+    #[cfg(not(kv_events_loom))]
     pub(super) fn prefetch_node(&self, number: u32) {
         // Not followed, so it may be null.
         prefetch::write(self.chunks[number as usize].load(Ordering::Relaxed));

@@ -20,7 +20,7 @@ pub struct Pipe<T> {
 pub struct Consumer {
     taker: Taker,
     returns: Returns,
-    #[cfg(feature = "__faults")]
+    #[cfg(kv_events_faults)]
     carried: Option<Held>,
 }
 
@@ -60,7 +60,7 @@ impl<T: Call> Pipe<T> {
         Consumer {
             taker: self.ring.taker(self.limits),
             returns: Returns::default(),
-            #[cfg(feature = "__faults")]
+            #[cfg(kv_events_faults)]
             carried: None,
         }
     }
@@ -108,7 +108,7 @@ impl<T: Call> Pipe<T> {
             }
         };
         let placed = |_held: &Held, _at| {
-            #[cfg(all(loom, feature = "loom"))]
+            #[cfg(kv_events_loom)]
             self.pool.frames().get(_held).placed(_at);
         };
         match self.ring.push(held, events, heavy, recycle, placed) {
@@ -133,7 +133,7 @@ impl<T: Call> Pipe<T> {
     pub fn take(&self, consumer: &mut Consumer, batch: &mut Vec<Held>) -> u64 {
         debug_assert!(batch.is_empty());
         let (mut events, mut bytes, mut heavies, mut gap) = (0, 0, false, 0);
-        #[cfg(feature = "__faults")]
+        #[cfg(kv_events_faults)]
         batch.extend(consumer.carried.take());
         while events + 2 <= self.limits.events && bytes < self.limits.bytes {
             // Light calls cannot exceed the limit by themselves; beside heavy ones they are counted.
@@ -153,7 +153,7 @@ impl<T: Call> Pipe<T> {
                 bytes = self.batch(batch).calls().map(Call::bytes).sum();
             }
         }
-        #[cfg(feature = "__faults")]
+        #[cfg(kv_events_faults)]
         if fault!(CarryOver) && batch.len() > 1 && !self.ring.is_empty() {
             consumer.carried = batch.pop();
         }

@@ -205,7 +205,7 @@ impl<T: Call> Pool<T> {
 
     /// Tells the processor that the run on top will be taken soon.
     fn prefetch_run(&self) {
-        #[cfg(not(all(loom, feature = "loom")))]
+        #[cfg(not(kv_events_loom))]
         self.frames.prefetch_node(self.full.top());
     }
 

@@ -40,7 +40,7 @@ impl Stack {
     }
 
     /// The number on top, 0 for none; out of date as soon as it is read.
-    #[cfg(not(all(loom, feature = "loom")))]
+    #[cfg(not(kv_events_loom))]
     pub(super) fn top(&self) -> u32 {
         (self.top.load(Ordering::Relaxed) & NUMBER) as u32
     }

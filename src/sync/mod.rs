@@ -1,9 +1,8 @@
 //! The facade: every atomic, cell, lock and park that the lock-free parts use comes from here.
 //!
-//! In a normal build these are the standard library's. Under `cfg(loom)` *together with* the feature `loom` they are loom's.
-//! Someone else's `--cfg loom` changes nothing here.
+//! In a normal build these are the standard library's. Under `--cfg kv_events_loom` they are loom's.
 
-#[cfg(all(loom, feature = "loom"))]
+#[cfg(kv_events_loom)]
 mod imp {
     pub(crate) use super::parking::{Thread, current, park, park_timeout};
     pub(crate) use loom::cell::UnsafeCell;
@@ -40,7 +39,7 @@ mod imp {
 /// Parking for models. Loom's own `unpark` panics when the thread it is meant for has gone on and waits for a mutex
 /// meanwhile, which is a thing that happens; so this is a token that is waited for, as the standard library's is. It
 /// returns for no reason once in a while, too.
-#[cfg(all(loom, feature = "loom"))]
+#[cfg(kv_events_loom)]
 pub mod parking {
     use loom::sync::Notify;
     use std::cell::Cell;
@@ -93,7 +92,7 @@ pub mod parking {
     }
 }
 
-#[cfg(not(all(loom, feature = "loom")))]
+#[cfg(not(kv_events_loom))]
 mod imp {
     pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
     pub(crate) use std::sync::{MutexGuard, OnceLock};
@@ -147,17 +146,17 @@ impl<T> Mutex<T> {
 /// keep the compiler from moving anything. Loom checks the fence that the other processors get.
 #[inline(always)]
 pub(crate) fn fence_after_exchange() {
-    #[cfg(all(target_arch = "x86_64", not(all(loom, feature = "loom"))))]
+    #[cfg(all(target_arch = "x86_64", not(kv_events_loom)))]
     std::sync::atomic::compiler_fence(Ordering::SeqCst);
-    #[cfg(not(all(target_arch = "x86_64", not(all(loom, feature = "loom")))))]
+    #[cfg(not(all(target_arch = "x86_64", not(kv_events_loom))))]
     fence(Ordering::SeqCst);
 }
 
 /// Lets others run for a moment: for the sender alone, which may wait for a caller that was held up in mid-call.
 pub(crate) fn pause() {
-    #[cfg(all(loom, feature = "loom"))]
+    #[cfg(kv_events_loom)]
     loom::thread::yield_now();
-    #[cfg(not(all(loom, feature = "loom")))]
+    #[cfg(not(kv_events_loom))]
     std::thread::sleep(std::time::Duration::from_micros(20));
 }
 
@@ -167,7 +166,7 @@ pub(crate) fn pause() {
 ///
 /// All bits zero must be a value of the type, the one that `zero` returns.
 pub(crate) unsafe trait Zero {
-    #[cfg_attr(not(all(loom, feature = "loom")), allow(dead_code))]
+    #[cfg_attr(not(kv_events_loom), allow(dead_code))]
     fn zero() -> Self;
 }
 
@@ -195,9 +194,9 @@ unsafe impl<T> Zero for std::sync::atomic::AtomicPtr<T> {
 /// `length` zeros; `None` if there is no memory for them. What is never touched costs no memory on systems that hand out
 /// pages on demand, so a large queue costs what was ever in it.
 pub(crate) fn zeroed<T: Zero>(length: usize) -> Option<Box<[T]>> {
-    #[cfg(all(loom, feature = "loom"))]
+    #[cfg(kv_events_loom)]
     return Some((0..length).map(|_| T::zero()).collect());
-    #[cfg(not(all(loom, feature = "loom")))]
+    #[cfg(not(kv_events_loom))]
     {
         let layout = std::alloc::Layout::array::<T>(length).ok().filter(|layout| layout.size() > 0)?;
         // SAFETY: the size is not 0.
@@ -212,9 +211,9 @@ pub(crate) fn zeroed<T: Zero>(length: usize) -> Option<Box<[T]>> {
 
 pub(crate) use lanes::{LANES, lane};
 
-#[cfg(not(all(loom, feature = "loom")))]
+#[cfg(not(kv_events_loom))]
 mod lanes;
-#[cfg(all(loom, feature = "loom"))]
+#[cfg(kv_events_loom)]
 #[path = "model_lanes.rs"]
 pub mod lanes;
 

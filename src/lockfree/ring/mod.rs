@@ -34,9 +34,9 @@ const OPEN: u64 = u64::MAX;
 pub const CHUNK: usize = 16;
 
 /// A smaller ring would be gone round so often that laps could outgrow their bits within years.
-#[cfg(not(all(loom, feature = "loom")))]
+#[cfg(not(kv_events_loom))]
 const LEAST_SLOTS: usize = 64;
-#[cfg(all(loom, feature = "loom"))]
+#[cfg(kv_events_loom)]
 const LEAST_SLOTS: usize = 2;
 
 /// What the low bits of a word say.
