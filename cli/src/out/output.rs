@@ -14,8 +14,11 @@ const GATHERED: usize = 64 << 10;
 const LOOK: Duration = Duration::from_millis(100);
 /// How long nothing may be taken before that is told.
 const SLOW: Duration = Duration::from_secs(5);
-/// How long nothing may be taken, once the end was asked for, before the rest is given up.
+/// How long nothing may be taken, once the end was asked for, before the rest is given up: whoever reads slowly is to have
+/// it all.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Nobody reads where nothing was taken for so long when the end is asked for: then the rest is given up at once.
+const BLOCKED: Duration = Duration::from_secs(1);
 
 /// The standard output, buffered.
 #[derive(Debug)]
@@ -44,12 +47,13 @@ impl Output {
                 continue;
             }
             if self.stop.is_raised() {
-                let asked = *asked.get_or_insert_with(|| {
-                    say("kv-events: the standard output is not read; once more ends it at once");
-                    Instant::now()
-                });
-                if asked.elapsed() >= PATIENCE {
+                let is_blocked = asked.is_none() && since.elapsed() >= BLOCKED;
+                if is_blocked || asked.is_some_and(|asked: Instant| asked.elapsed() >= PATIENCE) {
                     return Err(io::Error::new(io::ErrorKind::TimedOut, "the standard output is not read"));
+                }
+                if asked.is_none() {
+                    say("kv-events: the standard output is not read; once more ends it at once");
+                    asked = Some(Instant::now());
                 }
             } else if since.elapsed() >= SLOW && !self.told {
                 self.told = true;

@@ -135,8 +135,8 @@ megabytes; the standard error tells.
 
 Exit status:
   0    ended by --limit, q, Ctrl-C, SIGTERM or SIGHUP, with the summary; or the reader of the output, or the terminal, has gone
-  1    an endpoint cannot be subscribed to; receiving failed; the output cannot be written, or is not read for 5 s when the
-       end was asked for
+  1    an endpoint cannot be subscribed to; receiving failed; the output cannot be written, or was not read for 1 s when
+       the end was asked for, or is not for 5 s then
   2    the arguments are wrong
   70   a library gave up where the system is short, and what it said stands before
   130  a second signal ended it at once, without a summary"#;

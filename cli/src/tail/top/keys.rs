@@ -7,7 +7,7 @@
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 
 /// The terminal's end that keys come out of.
 pub struct Keys {
@@ -22,6 +22,11 @@ impl Keys {
         let terminal =
             if stdin.is_terminal() { File::from(stdin.as_fd().try_clone_to_owned()?) } else { File::open("/dev/tty")? };
         Ok(Keys { terminal, escape: Escape::None })
+    }
+
+    /// The terminal's descriptor, open for as long as this lives.
+    pub fn fd(&self) -> RawFd {
+        self.terminal.as_raw_fd()
     }
 
     /// Takes all keys pressed so far, without waiting. Whether one of them is to end it; so does a terminal that is gone.

@@ -14,9 +14,11 @@ use super::Surface;
 use super::draw::draw;
 use super::keys::Keys;
 use super::model::View;
+use crate::abort;
 use crate::out::{self, Output};
 
-/// A terminal in raw mode, on its other screen. It gets back what it was when this is closed or dropped, also by a panic.
+/// A terminal in raw mode, on its other screen. It gets back what it was when this is closed or dropped, also by a panic or an
+/// abort.
 pub struct Screen {
     terminal: Terminal<CrosstermBackend<Tty>>,
     keys: Keys,
@@ -33,6 +35,7 @@ impl Screen {
         let mut tty = Tty(Rc::new(RefCell::new(State { output: Some(output), failed: None })));
         let mut open = || {
             let keys = Keys::open()?;
+            abort::remember_terminal(keys.fd());
             terminal::enable_raw_mode()?;
             execute!(tty, terminal::EnterAlternateScreen)?;
             let terminal = Terminal::new(CrosstermBackend::new(tty.clone()))?;
@@ -43,6 +46,7 @@ impl Screen {
         match opened {
             Ok((terminal, keys)) => Ok(Screen { terminal, keys, has_colour, tty }),
             Err(error) => {
+                abort::forget_terminal();
                 restore_terminal();
                 Err(io::Error::new(error.kind(), format!("cannot take over the terminal: {error}")))
             }
@@ -71,6 +75,7 @@ impl Drop for Screen {
         // Where that fails the terminal is gone, and there is nobody to tell.
         let _ = terminal::disable_raw_mode();
         let _ = execute!(self.tty, terminal::LeaveAlternateScreen, cursor::Show);
+        abort::forget_terminal();
     }
 }
 

@@ -246,22 +246,43 @@ fn without_a_screen_there_is_a_line_for_each_source_and_window() {
     assert!(lines[3].contains("silent 75s") && lines[3].contains("lag 61.0s (median -, worst -)"), "{}", lines[3]);
 }
 
-/// Set in the process that panics.
-const PANICS: &str = "KV_EVENTS_TEST_PANICS";
+/// Set in the process that ends in the middle of it.
+const ENDS: &str = "KV_EVENTS_TEST_ENDS";
+
+/// The test `name` in a terminal, and in a process that is to end.
+fn in_a_terminal(name: &str) -> test_support::pty::Pty {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args([&format!("tail::top::tests::{name}"), "--exact", "--nocapture"]).env(ENDS, "1");
+    // A backtrace would push the panic's words off the screen.
+    command.env("RUST_BACKTRACE", "0");
+    test_support::pty::Pty::run(&mut command, 24, 80)
+}
+
+/// A screen with something on it, if this is the process that is to end.
+fn screen_to_end() -> Option<Screen> {
+    std::env::var_os(ENDS)?;
+    let mut screen = Screen::open(Output::open(&Stop::default()).unwrap(), true).unwrap();
+    screen.show(&example()).unwrap();
+    Some(screen)
+}
 
 #[test]
 fn a_panic_gives_the_terminal_back() {
-    if std::env::var_os(PANICS).is_some() {
-        let mut screen = Screen::open(Output::open(&Stop::default()).unwrap(), true).unwrap();
-        screen.show(&example()).unwrap();
+    if let Some(_screen) = screen_to_end() {
         panic!("on purpose");
     }
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["tail::top::tests::a_panic_gives_the_terminal_back", "--exact", "--nocapture"]).env(PANICS, "1");
-    // A backtrace would push the panic's words off the screen.
-    command.env("RUST_BACKTRACE", "0");
-    let mut pty = test_support::pty::Pty::run(&mut command, 24, 80);
+    let mut pty = in_a_terminal("a_panic_gives_the_terminal_back");
     pty.until(|screen| screen.contents().contains("on purpose"));
     let (screen, status) = pty.end("on purpose");
     assert!(!status.success() && !screen.contains("q quits"), "{screen}");
+}
+
+#[test]
+fn an_abort_gives_the_terminal_back() {
+    if let Some(_screen) = screen_to_end() {
+        crate::abort::exit_instead();
+        std::process::abort();
+    }
+    let (screen, status) = in_a_terminal("an_abort_gives_the_terminal_back").end("ended by what is said above");
+    assert!(status.code() == Some(70) && !screen.contains("q quits"), "{screen}");
 }
