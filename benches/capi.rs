@@ -1,6 +1,6 @@
 //! What a call through the C ABI costs, against the same call from Rust, in one run.
 //!
-//! `cargo bench --features __internals,capi --bench capi` times both. With the arguments `count rust` (or `count c`) it
+//! `cargo bench --features capi --bench capi` times both. With the arguments `count rust` (or `count c`) it
 //! makes calls and nothing else, to be counted by callgrind: `.ci/capi-cost` does that.
 
 use criterion::{Criterion, Throughput};

@@ -4,5 +4,5 @@
 set -eu
 cd "$(dirname "$0")/.."
 export RUSTFLAGS="--cfg kv_events_loom --cfg kv_events_faults${RUSTFLAGS:+ $RUSTFLAGS}"
-exec cargo test ${QUIET:+--quiet} -p kv-events --profile models --no-default-features --features __internals \
+exec cargo test ${QUIET:+--quiet} -p kv-events --profile models --no-default-features \
     --target-dir "${CARGO_TARGET_DIR:-target}/models" --test loom -- "$@"

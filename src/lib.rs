@@ -65,16 +65,8 @@ pub use event::{Before, DEFAULT_TENANT, MediaSet, Medium, Object, Outcome, Refus
 pub use publisher::{DROP_DEADLINE, Publisher, Sweep, SweepOutcome};
 pub use status::{Status, StopReport};
 
-/// For the command-line tool. Not part of the public interface.
-#[cfg(feature = "zmq")]
-#[doc(hidden)]
-pub mod tools {
-    pub use crate::os::{Needs, prove};
-}
-
-/// The parts, for this project's own benches, models and tests. Not part of the public interface: anything here may change
-/// at any time.
-#[cfg(feature = "__internals")]
+/// The parts, for this workspace's own benches, models, tests and tool. Not part of the public interface: anything here may
+/// change at any time.
 #[doc(hidden)]
 pub mod internals {
     #[cfg(feature = "capi")]
@@ -84,6 +76,8 @@ pub mod internals {
     #[cfg(kv_events_faults)]
     pub use crate::faults::{Fault, active as active_fault};
     pub use crate::lockfree::*;
+    #[cfg(feature = "zmq")]
+    pub use crate::os::{Needs, prove};
     /// What reads a publisher's bytes.
     #[cfg(all(feature = "zmq", unix))]
     pub mod zmtp {

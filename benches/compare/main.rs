@@ -1,12 +1,12 @@
 //! The crate against the usual design, on this machine, in one run.
 //!
 //! ```text
-//! cargo bench --features __internals --bench compare                  # all of it, about half an hour
-//! cargo bench --features __internals --bench compare -- latency       # calls and deliveries at every pace
-//! cargo bench --features __internals --bench compare -- deep          # into a queue that fills and does not evict
-//! cargo bench --features __internals --bench compare -- tails         # the slowest calls on a full queue
-//! cargo bench --features __internals --bench compare -- bursts        # what evicting several calls at once is worth
-//! cargo bench --features __internals --bench compare -- --quick aims  # is it alive? The figures mean nothing
+//! cargo bench --bench compare                  # all of it, about half an hour
+//! cargo bench --bench compare -- latency       # calls and deliveries at every pace
+//! cargo bench --bench compare -- deep          # into a queue that fills and does not evict
+//! cargo bench --bench compare -- tails         # the slowest calls on a full queue
+//! cargo bench --bench compare -- bursts        # what evicting several calls at once is worth
+//! cargo bench --bench compare -- --quick aims  # is it alive? The figures mean nothing
 //! ```
 //!
 //! Prints tables; writes `compare.json` and SVG plots into `--out`. Ours and the peer's runs alternate, and figures are

@@ -70,7 +70,6 @@ impl Held {
     }
 
     /// The index, for models and tests.
-    #[cfg(feature = "__internals")]
     pub fn number(&self) -> u32 {
         self.0
     }

@@ -68,13 +68,11 @@ mod stack;
 mod sweep;
 mod wake;
 
-#[cfg(feature = "__internals")]
 pub use frames::Frames;
 pub use frames::{Call, Held, RUN};
 pub use pipe::{Batch, Consumer, Pipe};
 pub use pool::{Pool, Returns};
 pub use ring::Limits;
-#[cfg(feature = "__internals")]
 pub use ring::{CHUNK, Ring, Taken, Taker};
 pub use sweep::{SweepEnd, SweepTable, SweepToken};
 pub use wake::{Closed, Wake};

@@ -242,7 +242,6 @@ impl<T: Call> Pipe<T> {
     }
 
     /// The pool, at rest.
-    #[cfg(feature = "__internals")]
     pub fn pool_mut(&mut self) -> &mut Pool<T> {
         &mut self.pool
     }

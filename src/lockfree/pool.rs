@@ -247,7 +247,6 @@ impl<T: Call> Pool<T> {
     }
 
     /// Every idle frame, for models and stress tests at rest.
-    #[cfg(feature = "__internals")]
     pub fn drain(&mut self) -> Vec<Held> {
         let mut all = Vec::new();
         for lane in &self.lanes {

@@ -98,7 +98,6 @@ impl Encoder {
     }
 
     /// The events of a call about `object`: `removed` before `stored`, `cpu` before `disk`. One or two of them.
-    #[cfg(any(test, feature = "__internals"))]
     #[inline]
     pub fn object_call<'a>(&self, object: &Object<'a>, removed: MediaSet, stored: MediaSet) -> EncodedCall<'a> {
         self.names_call(Names::of(object), removed, stored)

@@ -49,7 +49,6 @@ impl Frame {
     }
 
     /// A frame of its own that is good for at least `bytes`; `None` if there is no memory. For benches and tests.
-    #[cfg(any(test, feature = "__internals"))]
     pub fn with_room(bytes: usize) -> Option<Self> {
         Some(Frame::new(zeroed(buffer_len(bytes))?))
     }

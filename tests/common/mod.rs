@@ -2,7 +2,6 @@
 //! decoder (`rmpv`), so that no mistake of this crate can hide itself.
 #![allow(dead_code)]
 
-#[cfg(feature = "__internals")]
 pub mod recorder;
 #[cfg(feature = "zmq")]
 pub mod sub;

@@ -1,5 +1,4 @@
 //! A full queue: what is evicted, where the gap stands, and what never takes a place in it.
-#![cfg(feature = "__internals")]
 
 use crate::common::recorder::Recorder;
 use crate::common::{Message, briefs};

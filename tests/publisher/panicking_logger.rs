@@ -1,5 +1,5 @@
 //! A logger that panics takes nothing with it: no sender, no start, no delivery.
-#![cfg(all(feature = "__internals", feature = "zmq"))]
+#![cfg(feature = "zmq")]
 
 use crate::common::recorder::{Recorder, Verdict};
 use kv_events::subscriber::{Delivery, Settings, Subscriber};

@@ -1,5 +1,4 @@
 //! The queue's own promises, on the real types and real threads.
-#![cfg(feature = "__internals")]
 
 use crate::common::recorder::Recorder;
 use kv_events::internals::{CHUNK, Call, Consumer, Held, Limits, Pipe, RUN};

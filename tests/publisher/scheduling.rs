@@ -1,6 +1,6 @@
 //! What a scheduler may do to one thread holds up no other: callers that are stopped inside a call, and callers that keep the
 //! sender from its processor.
-#![cfg(all(feature = "__internals", feature = "zmq", target_os = "linux"))]
+#![cfg(all(feature = "zmq", target_os = "linux"))]
 
 use kv_events::transport::{Message, SendError, Transport};
 use kv_events::{Config, MediaSet, Object, Publisher, WaitStrategy};

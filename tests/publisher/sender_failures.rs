@@ -1,5 +1,4 @@
 //! Sends that fail, sockets that break, senders that die: what is counted, what is told, and that nothing hangs.
-#![cfg(feature = "__internals")]
 
 use crate::common::recorder::{Recorder, Verdict};
 use crate::common::{Message, briefs};

@@ -134,7 +134,6 @@ fn dropping_without_a_stop_sends_the_rest() {
 }
 
 /// With a sender that is held up inside a send.
-#[cfg(feature = "__internals")]
 mod held_up {
     use super::{LONG, OBJECT};
     use crate::common::recorder::{Recorder, Verdict};

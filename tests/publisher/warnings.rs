@@ -96,7 +96,6 @@ fn warnings_come_once_at_start() {
     assert_eq!(logged(), [], "nothing is set, nothing is amiss");
 
     // PC-50: what the logger does, the sender is visibly dead.
-    #[cfg(feature = "__internals")]
     {
         use crate::common::recorder::{Recorder, Verdict};
         let (publisher, recorder) = Recorder::start(loopback());

@@ -20,7 +20,7 @@ pub struct Subscriber {
 impl Subscriber {
     pub fn connect(endpoint: &str, progress: Progress) -> anyhow::Result<Self> {
         // libzmq ends the process where it cannot have what it takes.
-        kv_events::tools::prove(kv_events::tools::Needs::SOCKET)?;
+        kv_events::internals::prove(kv_events::internals::Needs::SOCKET)?;
         let socket = zmq::Context::new().socket(zmq::SUB)?;
         socket.set_rcvhwm(0)?;
         socket.set_linger(0)?;

@@ -235,7 +235,6 @@ impl Ring {
     }
 
     /// Positions that were skipped because their claimer was held up.
-    #[cfg(feature = "__internals")]
     pub fn skipped(&self) -> u64 {
         self.skipped.get()
     }
