@@ -31,8 +31,8 @@ mod error;
 mod event;
 #[cfg(doctest)]
 mod forbidden;
-#[cfg(any(feature = "metrics", feature = "prometheus"))]
-pub mod metrics;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod names;
 mod network;
 mod publisher;

@@ -1,5 +1,4 @@
-//! The status for those who watch it: names, help texts and kinds in one table, given out as Prometheus text and through
-//! the `metrics` facade.
+//! The status as gauges and counters of the `metrics` facade: names, help texts and kinds in one table.
 
 use crate::Status;
 
@@ -55,9 +54,9 @@ const FIGURES: &[Figure] = &[
     counter("kv_events_pool_freed", "Buffers freed as too large or too many", |s| s.pool_freed),
 ];
 
-#[cfg(feature = "metrics")]
 impl Status {
-    /// Sets the figures in the recorder of the `metrics` facade, labelled with `backend_id`: call it at an interval.
+    /// Sets the figures in the recorder of the `metrics` facade, labelled with `backend_id`: call it at an interval, or before
+    /// each scrape (`examples/scrape.rs` does so with `metrics-exporter-prometheus`).
     /// Counters are set to absolute values, so a missed call loses nothing. Without a recorder it does nothing.
     pub fn record(&self, backend_id: &str) {
         for figure in FIGURES {
@@ -73,89 +72,6 @@ impl Status {
                     metrics::gauge!(figure.name, &labels).set((figure.value)(self) as f64);
                 }
             }
-        }
-    }
-}
-
-#[cfg(feature = "prometheus")]
-pub use prometheus::*;
-
-#[cfg(feature = "prometheus")]
-mod prometheus {
-    use super::{FIGURES, Kind};
-    use crate::{Publisher, Status};
-    use prometheus_client::collector::Collector;
-    use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
-    use prometheus_client::metrics::MetricType;
-    use prometheus_client::metrics::counter::ConstCounter;
-    use prometheus_client::metrics::gauge::ConstGauge;
-    use prometheus_client::registry::Registry;
-    use std::fmt;
-    use std::sync::Arc;
-
-    /// The content type of [`Status::to_prometheus`].
-    pub const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
-    /// Gives a publisher's figures to a `prometheus_client` registry whenever it is scraped:
-    /// `registry.register_collector(Box::new(PublisherCollector::new(publisher)))`. Labels are the registry's:
-    /// `sub_registry_with_label` for several publishers in one.
-    #[derive(Debug)]
-    pub struct PublisherCollector(Arc<Publisher>);
-
-    impl PublisherCollector {
-        /// A collector of `publisher`'s figures.
-        pub fn new(publisher: Arc<Publisher>) -> Self {
-            PublisherCollector(publisher)
-        }
-    }
-
-    impl Collector for PublisherCollector {
-        fn encode(&self, encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-            encode(&self.0.status(), encoder)
-        }
-    }
-
-    #[derive(Debug)]
-    struct Snapshot(Status);
-
-    impl Collector for Snapshot {
-        fn encode(&self, encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-            encode(&self.0, encoder)
-        }
-    }
-
-    fn encode(status: &Status, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        for figure in FIGURES {
-            let value = (figure.value)(status);
-            match figure.kind {
-                Kind::Counter => ConstCounter::new(value).encode(encoder.encode_descriptor(
-                    figure.name,
-                    figure.help,
-                    None,
-                    MetricType::Counter,
-                )?)?,
-                Kind::Gauge => ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX))
-                    .encode(encoder.encode_descriptor(figure.name, figure.help, None, MetricType::Gauge)?)?,
-            }
-        }
-        Ok(())
-    }
-
-    impl Status {
-        /// The status as one scrape in the OpenMetrics text form, labelled with `backend_id`, to be served as
-        /// [`OPENMETRICS`]. For masters that have a registry already there is [`PublisherCollector`].
-        #[must_use]
-        pub fn to_prometheus(&self, backend_id: &str) -> String {
-            // The library writes labels as they are.
-            let backend_id = backend_id.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n");
-            let labels = [("backend_id".into(), backend_id.into())];
-            let mut registry = Registry::with_labels(labels.into_iter());
-            registry.register_collector(Box::new(Snapshot(self.clone())));
-            let mut out = String::new();
-            // Writing to a `String` does not fail.
-            let written = text::encode(&mut out, &registry);
-            debug_assert!(written.is_ok());
-            out
         }
     }
 }
