@@ -3,7 +3,7 @@
 # `caught <fault>` or `MISSED <fault>`, and fails on a miss.
 #
 # A fault counts as caught only by what a model asserts (or by what loom notices): floors on the number of executions are
-# off while a fault is in. That the same models pass without it is what the command in the README shows.
+# off while a fault is in. That the same models pass without it is what `models.sh` shows.
 set -eu
 cd "$(dirname "$0")/.."
 

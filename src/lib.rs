@@ -1,23 +1,64 @@
-#![cfg_attr(feature = "zmq", doc = include_str!("../README.md"))]
-#![cfg_attr(docsrs, feature(doc_cfg))]
-//! # Data flow
+//! KV-cache events: which object of a distributed cache is readable where, published by a master and read by routers.
 //!
-//! ```text
-//! event, config      what a master says, and with what settings
-//! capi               the same for C and C++
-//! publisher          the calls                       caller's thread
-//!   wire::encode     event -> bytes in a pooled buffer     |
-//!   lockfree         pool, evicting ring, wake, sweep      v
-//!   sender           batches, numbers, account       sender thread
-//!   wire::message    batch -> payload                      |
-//!   transport        payload -> PUB socket                 v
+//! A master calls a [`Publisher`] wherever its metadata changes. A call encodes the event into a pooled buffer, pushes it on a
+//! lock-free queue and returns; one thread batches the events and sends them. When the queue is full the oldest events are
+//! evicted, and the sequence number of the next message says how many were lost and between which events.
 //!
-//! decode             payload -> batch -> events      any thread; pure
-//! engine             events as engines write them
-//!
-//! subscriber         connections -> messages, in order with
-//!   tracker          what they say of loss and restarts       reader's thread
 //! ```
+//! use kv_events::transport::memory::Recorder;
+//! use kv_events::{Before, Config, MediaSet, Object, Publisher};
+//! use std::time::Duration;
+//!
+//! // `Publisher::start` sends over ZeroMQ; a test of a master records in memory.
+//! let recorder = Recorder::new();
+//! let publisher = Publisher::start_with(Config::new("memory", "master-0"), recorder.transport())?;
+//!
+//! let object = Object::new("tenant-a", "llama/7f3a/0");
+//! publisher.committed(&object, MediaSet::CPU);
+//! let before = Before::mutation(MediaSet::CPU); // taken before the object moves to disk
+//! publisher.changed(&object, before, MediaSet::DISK);
+//!
+//! let report = publisher.stop(Duration::from_secs(5));
+//! assert_eq!((report.published, report.abandoned), (3, 0)); // stored on cpu, removed from cpu, stored on disk
+//! # Ok::<(), kv_events::StartError>(())
+//! ```
+//!
+//! # Where to look
+//!
+//! | to | see |
+//! |---|---|
+//! | publish | [`Publisher`], [`Config`], [`Object`], [`Outcome`], [`Sweep`], [`Status`] |
+//! | send over something else, or test without a socket | [`transport`] |
+//! | receive | `subscriber` (feature `zmq`, on Unix) |
+//! | tell loss from order and from restarts | [`tracker`] |
+//! | read events of masters and of engines | [`decode`] |
+//! | write events as engines do | [`engine`] |
+//!
+//! # From a call to the socket
+//!
+//! | module | | thread |
+//! |---|---|---|
+//! | `event`, `config` | what a master says, and its settings | the caller's |
+//! | `capi` | the same for C and C++ | |
+//! | `publisher` | the calls, and what of them is queued | |
+//! | `wire` | an event as bytes: every key and value | |
+//! | `lockfree`, on `sync` | buffers, the evicting queue, wake-up, sweeps | |
+//! | `sender` | batches, sequence numbers, gaps | the sender's |
+//! | `transport` | the payload on a socket, and the socket's options | |
+//!
+//! # Features
+//!
+//! | feature | default | |
+//! |---|---|---|
+//! | `zmq` | yes | the ZeroMQ transport and the subscriber; compiles libzmq, which takes a C++ compiler |
+//! | `serde` | | settings by their flag names; status, reports and decoded events as JSON and the like |
+//! | `capi` | | the C ABI |
+//! | `metrics` | | the status through the `metrics` facade |
+//!
+//! The [README](https://github.com/kv-events/kv-events) has results, guarantees and the command-line tool; its `docs` folder
+//! has pages on operation, settings, C++, the wire and the design.
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(not(target_has_atomic = "64"))]
 compile_error!("kv-events counts in 64-bit atomics, which this target lacks");
@@ -56,6 +97,15 @@ mod sync;
 mod wire;
 #[cfg(all(feature = "zmq", unix))]
 mod zmtp;
+
+/// Compiles and runs the code blocks of the pages.
+#[cfg(all(doctest, feature = "zmq"))]
+mod pages {
+    #[doc = include_str!("../README.md")]
+    struct Readme;
+    #[doc = include_str!("../docs/settings.md")]
+    struct Settings;
+}
 
 pub use config::{
     Config, MAX_BATCH_EVENTS, MAX_EVENT_BYTES, MAX_NAP, MAX_QUEUE_CAPACITY, WaitStrategy, recommended_eviction_burst,
