@@ -4,7 +4,7 @@
 mod support;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use kv_events::internals::{Context, EncodedCall, Encoder, Frame, PayloadWriter};
+use kv_events::internals::{CallLayout, Context, Encoder, Frame, PayloadWriter};
 use kv_events::{MediaSet, Object};
 use std::hint::black_box;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ fn encoder(settings: &Settings, legacy: bool) -> Arc<Encoder> {
     }))
 }
 
-fn frame(call: &EncodedCall<'_>) -> Frame {
+fn frame(call: &CallLayout<'_>) -> Frame {
     let mut frame = Frame::with_room(call.room()).expect("memory");
     assert!(call.write(&mut frame), "memory");
     frame

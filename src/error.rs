@@ -55,7 +55,7 @@ impl fmt::Display for ConfigError {
             }
             ConfigError::WaitStrategy { text } => write!(
                 f,
-                "kv_events_wait_strategy={text:?} is none; write park, nap, nap:50us, poll:50us or spin (at most 100ms)"
+                "kv_events_wait_strategy={text:?} is invalid; expected park, nap, nap:50us, poll:50us or spin (at most 100ms)"
             ),
             ConfigError::Peer { peer, reason } => write!(f, "kv_events_allow_peers: {peer:?} {reason}"),
             ConfigError::NamesTooLong { bytes, max_event_bytes } => write!(

@@ -65,19 +65,19 @@ compile_error!("kv-events counts in 64-bit atomics, which this target lacks");
 
 #[cfg(feature = "capi")]
 mod capi;
+#[cfg(doctest)]
+mod compile_fail;
 mod config;
 pub mod decode;
 pub mod engine;
 mod error;
 mod event;
-#[cfg(doctest)]
-mod forbidden;
+mod logging;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod names;
 mod network;
 mod publisher;
-mod say;
 mod status;
 #[cfg(all(feature = "zmq", unix))]
 pub mod subscriber;
@@ -89,9 +89,9 @@ mod clock;
 mod endpoint;
 mod faults;
 mod lockfree;
+mod log_throttle;
 mod memory;
 mod os;
-mod rarely;
 mod sender;
 mod sync;
 mod wire;
@@ -137,7 +137,7 @@ pub mod internals {
     pub use crate::sender::*;
     #[cfg(kv_events_loom)]
     pub use crate::sync::{lanes, parking};
-    pub use crate::wire::encode::{Context, EncodedCall, Encoder};
+    pub use crate::wire::encode::{CallLayout, Context, Encoder};
     pub use crate::wire::frame::Frame;
     pub use crate::wire::message::{Header, PayloadWriter};
 }

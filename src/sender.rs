@@ -6,7 +6,7 @@
 use crate::config::WaitStrategy;
 use crate::faults::fault;
 use crate::lockfree::{Batch, Call, Consumer, Held, Pipe};
-use crate::rarely::is_power_of_ten;
+use crate::log_throttle::is_power_of_ten;
 use crate::sync::{Gauge, OnceLock, pause};
 use crate::transport::{Message, SendError, Transport};
 use std::time::{Duration, Instant};
@@ -256,7 +256,10 @@ impl<'a, T: Call, A: Assemble<T>, X: Transport> Sender<'a, T, A, X> {
     fn say_failed(&mut self, cause: &str) {
         self.failures += 1;
         if is_power_of_ten(self.failures) {
-            crate::say::warning!("kv-events: the socket did not take a message ({cause}), {} so far", self.failures);
+            crate::logging::warning!(
+                "kv-events: the socket did not take a message ({cause}), {} so far",
+                self.failures
+            );
         }
     }
 

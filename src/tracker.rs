@@ -21,7 +21,7 @@
 //!     its clock behind, and withholding all it says would be worse than a snapshot too many,
 //!   - else a *duplicate*: a message that was seen long ago, or one that was missed and comes late.
 //!
-//! Event ids bear witness only where they are dense (see [`EventIds`]). A repeated message has lower ids than the last
+//! Event ids are reliable only where they are dense (see [`EventIds`]). A repeated message has lower ids than the last
 //! one, and so has a restarted publisher. What tells them apart is memory: a repeated one has the ids it had, and one
 //! that was missed has ids between its neighbours'. A number before all that is remembered with ids below theirs counts
 //! as a restart.

@@ -12,4 +12,4 @@ mod scheduling;
 pub(crate) use held::is_held;
 #[cfg(feature = "zmq")]
 pub use resources::{Needs, prove};
-pub(crate) use scheduling::prefer_callers;
+pub(crate) use scheduling::use_batch_scheduling;

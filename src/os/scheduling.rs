@@ -8,7 +8,7 @@
 ///
 /// Linux only; elsewhere, and where it is not permitted, the thread runs as any other.
 #[cfg(target_os = "linux")]
-pub(crate) fn prefer_callers() {
+pub(crate) fn use_batch_scheduling() {
     // SAFETY: sets the calling thread's timer slack, in nanoseconds; no memory is involved.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_000 as libc::c_ulong) };
     if policy(0) == libc::SCHED_OTHER && !runs_real_time() {
@@ -35,7 +35,7 @@ fn runs_real_time() -> bool {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn prefer_callers() {}
+pub(crate) fn use_batch_scheduling() {}
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
@@ -56,7 +56,7 @@ mod tests {
                 let permitted = run_as(beside, priority(beside));
                 let hinted = scope.spawn(move || {
                     let permitted = permitted && run_as(own, priority(own));
-                    prefer_callers();
+                    use_batch_scheduling();
                     permitted.then(|| policy(0))
                 });
                 tell.send(hinted.join().unwrap()).unwrap();

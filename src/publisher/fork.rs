@@ -22,7 +22,7 @@ pub(super) fn watch(shared: &Arc<Shared>) {
         // call, allocates nothing and takes no lock but the one that its own thread holds.
         let failure = unsafe { libc::pthread_atfork(Some(before), Some(after_in_parent), Some(after_in_child)) };
         if failure != 0 {
-            crate::say::warning!("kv-events: forked children will not be noticed; nothing may be published in one");
+            crate::logging::warning!("kv-events: forked children will not be noticed; nothing may be published in one");
         }
     });
     let mut started = lock();

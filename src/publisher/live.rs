@@ -11,7 +11,7 @@ use crate::sender::{Pace, Sender, Tally};
 use crate::status::{Status, StopReport};
 use crate::sync::{Counter, Latest};
 use crate::transport::{Opened, Report, Transport};
-use crate::wire::encode::{Context, EncodedCall, Encoder};
+use crate::wire::encode::{CallLayout, Context, Encoder};
 use crate::wire::frame::Frame;
 use crate::wire::message::PayloadWriter;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -96,7 +96,7 @@ impl Live {
             .spawn({
                 let shared = Arc::clone(&shared);
                 move || {
-                    let _closed = SayClosed(&shared);
+                    let _closed = ClosedOnDrop(&shared);
                     let opened = transport.open();
                     let is_open = opened.is_ok();
                     if !is_open {
@@ -245,7 +245,7 @@ impl Live {
     }
 
     #[inline(always)]
-    fn check(&self, call: &EncodedCall<'_>) -> Result<(), Refusal> {
+    fn check(&self, call: &CallLayout<'_>) -> Result<(), Refusal> {
         self.shared.pipe.check_open()?;
         let (bytes, max_event_bytes) = (call.largest_event(), self.max_event_bytes);
         if bytes > max_event_bytes { Err(Refusal::TooLarge { bytes, max_event_bytes }) } else { Ok(()) }
@@ -370,7 +370,7 @@ fn send_until_stopped(
     pace: Pace,
     linger: Duration,
 ) {
-    crate::os::prefer_callers();
+    crate::os::use_batch_scheduling();
     let mut sender = Sender::new(&shared.pipe, &shared.tally, payloads, transport, pace);
     let cause = match catch_unwind(AssertUnwindSafe(|| sender.run())) {
         Ok(Ok(())) => None,
@@ -380,7 +380,7 @@ fn send_until_stopped(
     if let Some(cause) = cause {
         // Told last: the program's logger may panic or take its time.
         sender.settle_failure(cause.clone());
-        crate::say::failure!("kv-events: the sender died, nothing more is published: {cause}");
+        crate::logging::failure!("kv-events: the sender died, nothing more is published: {cause}");
     }
     let mut transport = sender.into_transport();
     let linger = match shared.pipe.deadline() {
@@ -398,9 +398,9 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
 }
 
 /// Says that the thread has let go of everything, however it ends.
-struct SayClosed<'a>(&'a Shared);
+struct ClosedOnDrop<'a>(&'a Shared);
 
-impl Drop for SayClosed<'_> {
+impl Drop for ClosedOnDrop<'_> {
     fn drop(&mut self) {
         *self.0.closed() = true;
         self.0.closed_changed.notify_all();

@@ -91,7 +91,7 @@ impl Publisher {
         #[cfg(not(feature = "zmq"))]
         {
             if config.enabled {
-                crate::say::warning!("kv-events: built without the feature `zmq`: nothing is published");
+                crate::logging::warning!("kv-events: built without the feature `zmq`: nothing is published");
             }
             Ok(Publisher::disabled())
         }
@@ -108,14 +108,14 @@ impl Publisher {
         config.validate()?;
         if !config.enabled {
             if !config.bind_endpoint.is_empty() || !config.backend_id.is_empty() {
-                crate::say::warning!(
+                crate::logging::warning!(
                     "kv-events: there are settings, but enable_kv_events is false: nothing is published"
                 );
             }
             return Ok(Publisher::disabled());
         }
         if !config.emit_object_key {
-            crate::say::warning!(
+            crate::logging::warning!(
                 "kv-events: kv_events_emit_object_key=false silences every stored and removed event; only cleared is sent"
             );
         }

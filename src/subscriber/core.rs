@@ -199,7 +199,7 @@ impl Core {
             };
             if let Err(error) = opened {
                 // Descriptors, mostly. Whoever waits is let in with the next one who comes.
-                crate::say::warning!("{}: somebody could not be let in: {error}", self.endpoints[at].name);
+                crate::logging::warning!("{}: somebody could not be let in: {error}", self.endpoints[at].name);
                 return;
             }
         }
@@ -253,7 +253,7 @@ impl Core {
         let Some(endpoint) = self.endpoints.iter_mut().find(|endpoint| endpoint.id == link.endpoint) else { return };
         link.peer = endpoint.up(token, &link.from, &self.settings, &self.status, &mut self.ready);
         if link.peer.is_none() {
-            crate::say::warning!("{}: one publisher too many (max_peers)", endpoint.name);
+            crate::logging::warning!("{}: one publisher too many (max_peers)", endpoint.name);
             self.close(token);
         }
     }

@@ -261,7 +261,7 @@ impl Endpoint {
                 *pause = (*pause * 2).min(LATER);
                 self.failed(why, wait, stranger.is_some());
             }
-            Way::In { .. } => crate::say::quietly(|| log::debug!("{}: a connection ended: {why}", self.name)),
+            Way::In { .. } => crate::logging::quietly(|| log::debug!("{}: a connection ended: {why}", self.name)),
         }
     }
 
@@ -273,9 +273,9 @@ impl Endpoint {
         let mut trouble = self.figures.trouble.lock();
         if trouble.as_ref().is_none_or(|(told, _)| told != why) {
             if is_stranger {
-                crate::say::warning!("{}: there is {why}", self.name);
+                crate::logging::warning!("{}: there is {why}", self.name);
             } else {
-                crate::say::quietly(|| log::debug!("{}: {why}", self.name));
+                crate::logging::quietly(|| log::debug!("{}: {why}", self.name));
             }
             *trouble = Some((why.to_owned(), is_stranger));
         }
@@ -307,7 +307,7 @@ fn listen(address: &Address, name: &str, registry: &Registry, token: Token) -> i
             let bound = listener.local_addr()?;
             listener.register(registry, token, Interest::READABLE)?;
             if !matches!(bound.ip(), IpAddr::V4(ip) if ip.is_loopback()) && !bound.ip().is_loopback() {
-                crate::say::warning!(
+                crate::logging::warning!(
                     "{name}: whoever reaches this address can publish here, since nobody is asked who they are"
                 );
             }

@@ -5,7 +5,7 @@ use super::delivery::{Delivery, Malformed, Message, Source};
 use super::settings::Settings;
 use super::zmtp::Arrival;
 use crate::decode::Batch;
-use crate::rarely::is_power_of_ten;
+use crate::log_throttle::is_power_of_ten;
 use crate::tracker::{EventId, EventIds, Observed, Topics, Verdict};
 use bytes::Bytes;
 use std::collections::{HashMap, VecDeque};
@@ -226,7 +226,7 @@ impl Sources {
         followed.malformed += 1;
         if is_power_of_ten(followed.malformed) {
             let endpoint = &followed.source.endpoint;
-            crate::say::warning!(
+            crate::logging::warning!(
                 "{endpoint}: malformed message ({reason}), {} so far from this source",
                 followed.malformed
             );

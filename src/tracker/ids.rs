@@ -1,6 +1,6 @@
 //! What one message's `event_id`s say.
 
-/// The `event_id`s of one message, as far as they can bear witness.
+/// The `event_id`s of one message, as far as they are reliable.
 ///
 /// A master numbers every event it publishes, +1 each, so its ids run on from message to message whatever was evicted
 /// before it was sent. Engines give no ids. Collect one per event, in order, with [`EventIds::collect`].

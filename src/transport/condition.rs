@@ -1,8 +1,8 @@
 //! How the endpoint is doing, for the status: written by the sender, read by anyone.
 
 use super::Report;
+use crate::log_throttle::is_power_of_ten;
 use crate::memory::copied;
-use crate::rarely::is_power_of_ten;
 use crate::sync::Counter;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError, TryLockError};
@@ -52,7 +52,7 @@ impl Condition {
             self.faults.add(1);
             let times = self.faults.get();
             if let Some(what) = found.filter(|_| is_power_of_ten(times)) {
-                crate::say::warning!("kv-events: no new subscriber can connect: {what} ({times} times so far)");
+                crate::logging::warning!("kv-events: no new subscriber can connect: {what} ({times} times so far)");
             }
         }
     }

@@ -99,13 +99,13 @@ impl Encoder {
 
     /// The events of a call about `object`: `removed` before `stored`, `cpu` before `disk`. One or two of them.
     #[inline]
-    pub fn object_call<'a>(&self, object: &Object<'a>, removed: MediaSet, stored: MediaSet) -> EncodedCall<'a> {
+    pub fn object_call<'a>(&self, object: &Object<'a>, removed: MediaSet, stored: MediaSet) -> CallLayout<'a> {
         self.names_call(Names::of(object), removed, stored)
     }
 
     /// The events of a call about the object with those names, which may not be UTF-8.
     #[inline(always)]
-    pub(crate) fn names_call<'a>(&self, names: Names<'a>, removed: MediaSet, stored: MediaSet) -> EncodedCall<'a> {
+    pub(crate) fn names_call<'a>(&self, names: Names<'a>, removed: MediaSet, stored: MediaSet) -> CallLayout<'a> {
         let plan = PLANS[usize::from(removed.bits() | stored.bits() << 2) & 15];
         let names = names.with_tenant();
         let variable = text_len(names.tenant) + text_or_nil_len(names.group) + text_len(names.key);
@@ -125,17 +125,17 @@ impl Encoder {
     }
 
     /// The one event of a `cleared` call.
-    pub fn cleared_call<'a>(&self, tenant: &'a str) -> EncodedCall<'a> {
+    pub fn cleared_call<'a>(&self, tenant: &'a str) -> CallLayout<'a> {
         let names = Names::of(&Object::new(tenant, "")).with_tenant();
         self.call(Plan { first: CLEARED, second: NONE }, names, text_len(names.tenant))
     }
 
     #[inline(always)]
-    fn call<'a>(&self, plan: Plan, names: Names<'a>, variable: usize) -> EncodedCall<'a> {
+    fn call<'a>(&self, plan: Plan, names: Names<'a>, variable: usize) -> CallLayout<'a> {
         let fixed = |at: u8| self.templates.get(usize::from(at)).map_or(0, |template| template.len);
         let first = variable + fixed(plan.first);
         let second = if plan.second == NONE { 0 } else { variable + fixed(plan.second) };
-        EncodedCall { plan, names, variable, events: [first, second] }
+        CallLayout { plan, names, variable, events: [first, second] }
     }
 
     /// The templates of `plan`'s events.
@@ -147,7 +147,7 @@ impl Encoder {
 
 /// A call that is ready to be written.
 #[derive(Debug)]
-pub struct EncodedCall<'a> {
+pub struct CallLayout<'a> {
     plan: Plan,
     names: Names<'a>,
     /// What goes into the frame, bytes.
@@ -156,7 +156,7 @@ pub struct EncodedCall<'a> {
     events: [usize; 2],
 }
 
-impl EncodedCall<'_> {
+impl CallLayout<'_> {
     /// Encoded size of its larger event, bytes.
     #[inline]
     pub fn largest_event(&self) -> usize {

@@ -113,10 +113,10 @@ fn put_u64(place: &mut [u8], at: usize, value: u64) {
 mod tests {
     use super::*;
     use crate::event::{MediaSet, Object};
-    use crate::wire::encode::{Context, EncodedCall};
+    use crate::wire::encode::{CallLayout, Context};
     use serde_json::{Value, json};
 
-    fn frame(call: &EncodedCall<'_>) -> Frame {
+    fn frame(call: &CallLayout<'_>) -> Frame {
         let mut frame = Frame::with_room(call.room()).unwrap();
         assert!(call.write(&mut frame));
         frame

@@ -2,8 +2,8 @@
 //! is missing, and nowhere else.
 
 use crate::numbering::Numbering;
+use crate::recording_publisher::Ledger;
 use crate::view::View;
-use crate::voice::Ledger;
 use crate::{Failures, IN_BAND_TENANT, PROBE, SENTINEL, histogram, record};
 use hdrhistogram::Histogram;
 use kv_events::Medium;

@@ -2,17 +2,17 @@
 //! replay and the convergence test drive the same parts.
 #![allow(missing_docs, missing_debug_implementations, reason = "not published; only this workspace uses it")]
 
-pub mod chores;
+pub mod checkpoint;
 pub mod follower;
-pub mod gate;
 pub mod master;
 pub mod numbering;
+pub mod operations;
+pub mod recording_publisher;
 pub mod session;
 mod shard;
 #[cfg(test)]
 mod tests;
 pub mod view;
-pub mod voice;
 pub mod workload;
 
 use hdrhistogram::Histogram;

@@ -1,8 +1,8 @@
 //! A small master: shards with locks of their own, no lock over a tenant, so a remove-all sweep races with puts.
 
+use crate::recording_publisher::RecordingPublisher;
 use crate::shard::{Entry, Held, Put, Shard};
 use crate::view::View;
-use crate::voice::Voice;
 use kv_events::{DEFAULT_TENANT, Medium, ReplicaKind, SweepOutcome};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -108,7 +108,7 @@ impl Master {
     }
 
     /// Get: a hit refreshes the object, and promotes it if it is on disk alone. Says whether it was one.
-    pub fn get(&self, voice: &mut Voice<'_>, tenant: Tenant, key: &str, client: Client) -> bool {
+    pub fn get(&self, voice: &mut RecordingPublisher<'_>, tenant: Tenant, key: &str, client: Client) -> bool {
         let mut shard = self.shard(tenant, key);
         let Some(media) = shard.get(tenant, key).map(Entry::media) else { return false };
         if media.is_empty() {
@@ -128,7 +128,7 @@ impl Master {
     /// PutStart; `None` if the object is there.
     pub fn begin_put(
         &self,
-        voice: &mut Voice<'_>,
+        voice: &mut RecordingPublisher<'_>,
         (tenant, key): (Tenant, &str),
         kinds: &[ReplicaKind],
         client: Client,
@@ -139,7 +139,7 @@ impl Master {
     /// UpsertStart; `None` if the object is busy.
     pub fn begin_upsert(
         &self,
-        voice: &mut Voice<'_>,
+        voice: &mut RecordingPublisher<'_>,
         (tenant, key): (Tenant, &str),
         kinds: &[ReplicaKind],
         client: Client,
@@ -148,7 +148,7 @@ impl Master {
     }
 
     /// PutEnd or UpsertEnd.
-    pub fn end_put(&self, voice: &mut Voice<'_>, put: &Put) {
+    pub fn end_put(&self, voice: &mut RecordingPublisher<'_>, put: &Put) {
         self.shard(put.tenant, &put.key).end_put(voice, put);
     }
 
@@ -163,7 +163,14 @@ impl Master {
     }
 
     /// CopyEnd: one more replica. A second one on the same medium is no news.
-    pub fn end_copy(&self, voice: &mut Voice<'_>, tenant: Tenant, key: &str, kind: ReplicaKind, client: Client) {
+    pub fn end_copy(
+        &self,
+        voice: &mut RecordingPublisher<'_>,
+        tenant: Tenant,
+        key: &str,
+        kind: ReplicaKind,
+        client: Client,
+    ) {
         let mut shard = self.shard(tenant, key);
         shard.alter(voice, tenant, key, |entry| {
             if std::mem::take(&mut entry.copying) {
@@ -174,7 +181,14 @@ impl Master {
     }
 
     /// MoveEnd: all replicas in memory become one of another kind.
-    pub fn relocate(&self, voice: &mut Voice<'_>, tenant: Tenant, key: &str, kind: ReplicaKind, client: Client) {
+    pub fn relocate(
+        &self,
+        voice: &mut RecordingPublisher<'_>,
+        tenant: Tenant,
+        key: &str,
+        kind: ReplicaKind,
+        client: Client,
+    ) {
         let mut shard = self.shard(tenant, key);
         if !shard.is_idle(tenant, key) {
             return;
@@ -190,7 +204,7 @@ impl Master {
     }
 
     /// Offload: the coldest objects in memory of the shard that `key` is in get a replica on disk.
-    pub fn offload(&self, voice: &mut Voice<'_>, near: (Tenant, &str), count: usize, client: Client) {
+    pub fn offload(&self, voice: &mut RecordingPublisher<'_>, near: (Tenant, &str), count: usize, client: Client) {
         let mut shard = self.shard(near.0, near.1);
         for (tenant, key) in shard.coldest(count) {
             shard.alter(voice, tenant, &key, |entry| {
@@ -203,7 +217,7 @@ impl Master {
     }
 
     /// Replica clear: all replicas of an idle object on one medium go.
-    pub fn clear_replicas(&self, voice: &mut Voice<'_>, tenant: Tenant, key: &str, medium: Medium) {
+    pub fn clear_replicas(&self, voice: &mut RecordingPublisher<'_>, tenant: Tenant, key: &str, medium: Medium) {
         let mut shard = self.shard(tenant, key);
         if shard.is_idle(tenant, key) {
             shard.alter(voice, tenant, key, |entry| entry.replicas.retain(|held| held.medium() != medium));
@@ -211,7 +225,7 @@ impl Master {
     }
 
     /// A client went stale: its replicas are gone, finished or not, leased or not.
-    pub fn lose_client(&self, voice: &mut Voice<'_>, client: Client) {
+    pub fn lose_client(&self, voice: &mut RecordingPublisher<'_>, client: Client) {
         for mut shard in self.shards() {
             for tenant in Tenant::ALL {
                 let affected = shard.keys(tenant, |_, entry| entry.replicas.iter().any(|held| held.client == client));
@@ -223,12 +237,12 @@ impl Master {
     }
 
     /// Remove. An object that is leased or in work stays.
-    pub fn remove(&self, voice: &mut Voice<'_>, tenant: Tenant, key: &str) {
+    pub fn remove(&self, voice: &mut RecordingPublisher<'_>, tenant: Tenant, key: &str) {
         self.shard(tenant, key).remove(voice, tenant, key);
     }
 
     /// Regex remove, the matching being the caller's.
-    pub fn remove_matching(&self, voice: &mut Voice<'_>, tenant: Tenant, matches: impl Fn(&str) -> bool) {
+    pub fn remove_matching(&self, voice: &mut RecordingPublisher<'_>, tenant: Tenant, matches: impl Fn(&str) -> bool) {
         for mut shard in self.shards() {
             for key in shard.keys(tenant, |key, _| matches(key)) {
                 shard.remove(voice, tenant, &key);
@@ -240,7 +254,7 @@ impl Master {
     /// fails.
     pub fn remove_all(
         &self,
-        voice: &mut Voice<'_>,
+        voice: &mut RecordingPublisher<'_>,
         tenant: Tenant,
         leases: Leases,
         mut oplog_fails: impl FnMut() -> bool,

@@ -1,7 +1,7 @@
 //! What the numbers say: those of the producers' events, in `group_id`, against those of the messages.
 
 use crate::Failures;
-use crate::voice::Ledger;
+use crate::recording_publisher::Ledger;
 
 /// What is known of one producer's object events.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,9 +1,9 @@
 //! The subscriber's side of a run: it follows the stream from gate to gate.
 
+use crate::checkpoint::CheckpointBarrier;
 use crate::follower::{Follower, Heard, Message};
-use crate::gate::Gate;
 use crate::master::Master;
-use crate::voice::Ledger;
+use crate::recording_publisher::Ledger;
 use crate::{Failures, IN_BAND_TENANT};
 use kv_events::{MediaSet, Object, Publisher, Status};
 use std::ops::Deref;
@@ -44,7 +44,7 @@ pub struct Session<'a, S: Source> {
     pub publisher: &'a Publisher,
     pub master: &'a Master,
     pub ledgers: &'a [Ledger],
-    pub gate: &'a Gate,
+    pub gate: &'a CheckpointBarrier,
     pub follower: Follower<'a>,
     pub source: S,
     /// Events said in band, all of them sent.
@@ -58,7 +58,7 @@ impl<'a, S: Source> Session<'a, S> {
         publisher: &'a Publisher,
         master: &'a Master,
         ledgers: &'a [Ledger],
-        gate: &'a Gate,
+        gate: &'a CheckpointBarrier,
         source: S,
         last: Option<u64>,
     ) -> Self {

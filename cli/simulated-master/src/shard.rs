@@ -1,7 +1,7 @@
 //! One shard of the master: objects and their replicas under one lock, and what becomes of them when room is short.
 
 use crate::master::{Client, Tenant};
-use crate::voice::Voice;
+use crate::recording_publisher::RecordingPublisher;
 use kv_events::{Before, MediaSet, Medium, Replica, ReplicaKind};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -126,7 +126,7 @@ impl Shard {
     /// already, or busy.
     pub(super) fn begin_put(
         &mut self,
-        voice: &mut Voice<'_>,
+        voice: &mut RecordingPublisher<'_>,
         (tenant, key): (Tenant, &str),
         kinds: &[ReplicaKind],
         client: Client,
@@ -166,7 +166,7 @@ impl Shard {
     }
 
     /// Commits a put, unless a stale client took it along.
-    pub(super) fn end_put(&mut self, voice: &mut Voice<'_>, put: &Put) {
+    pub(super) fn end_put(&mut self, voice: &mut RecordingPublisher<'_>, put: &Put) {
         if !self.is_writer(put) {
             return;
         }
@@ -190,7 +190,13 @@ impl Shard {
     }
 
     /// Changes an object's replicas and publishes the difference. An object without replicas is no more.
-    pub(super) fn alter(&mut self, voice: &mut Voice<'_>, tenant: Tenant, key: &str, change: impl FnOnce(&mut Entry)) {
+    pub(super) fn alter(
+        &mut self,
+        voice: &mut RecordingPublisher<'_>,
+        tenant: Tenant,
+        key: &str,
+        change: impl FnOnce(&mut Entry),
+    ) {
         let Some(entry) = self.get(tenant, key) else { return };
         let before = Before::mutation(entry.media());
         let now = self.alter_silently(tenant, key, change);
@@ -198,7 +204,7 @@ impl Shard {
     }
 
     /// Removes an object if it is idle.
-    pub(super) fn remove(&mut self, voice: &mut Voice<'_>, tenant: Tenant, key: &str) {
+    pub(super) fn remove(&mut self, voice: &mut RecordingPublisher<'_>, tenant: Tenant, key: &str) {
         if !self.is_idle(tenant, key) {
             return;
         }
@@ -243,7 +249,7 @@ impl Shard {
 
     /// Evicts the coldest objects of a full tier: from memory to disk, from disk to nowhere. One that drops its last
     /// replica is gone with the same call.
-    pub(super) fn make_room(&mut self, voice: &mut Voice<'_>) {
+    pub(super) fn make_room(&mut self, voice: &mut RecordingPublisher<'_>) {
         for medium in Medium::ALL {
             let to_disk = medium == Medium::Cpu && self.capacity[Medium::Disk as usize] > 0;
             while let Some((tenant, key)) = self.evictable(medium) {

@@ -1,9 +1,9 @@
 //! The publication points of a master, row by row: how many events each has to say, and what is readable afterwards.
 
-use super::chores::Worker;
 use super::master::{Client, Leases, Master, Tenant};
+use super::operations::Worker;
+use super::recording_publisher::{Ledger, RecordingPublisher};
 use super::view::View;
-use super::voice::{Ledger, Voice};
 use kv_events::{Config, MediaSet, Medium, Outcome, Publisher, ReplicaKind, SweepOutcome};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -22,7 +22,7 @@ fn with_master(objects: [usize; 2], test: impl FnOnce(&mut Worker<'_>)) {
     let publisher = Publisher::start(Config::new("tcp://127.0.0.1:0", "master")).unwrap();
     let ledger = Ledger::default();
     let master = Master::new(objects[0], objects[1]);
-    let voice = Voice::new(&publisher, &ledger, 0, Instant::now());
+    let voice = RecordingPublisher::new(&publisher, &ledger, 0, Instant::now());
     let mut worker = Worker { master: &master, voice, rng: SmallRng::seed_from_u64(1), chore_every: 1 };
     test(&mut worker);
     assert!(ledger.read().failures.is_empty(), "{}", ledger.read().failures);
@@ -30,7 +30,7 @@ fn with_master(objects: [usize; 2], test: impl FnOnce(&mut Worker<'_>)) {
 
 impl Worker<'_> {
     /// Events that `act` says.
-    fn events(&mut self, act: impl FnOnce(&Master, &mut Voice<'_>)) -> u64 {
+    fn events(&mut self, act: impl FnOnce(&Master, &mut RecordingPublisher<'_>)) -> u64 {
         let before = self.voice.accepted();
         act(self.master, &mut self.voice);
         self.voice.accepted() - before
@@ -99,12 +99,13 @@ fn copy_move_offload_promotion_and_replica_clear_tell_the_difference() {
         assert_eq!(clear(worker, Medium::Disk), 1);
         assert_eq!(clear(worker, Medium::Disk), 0);
         worker.must_hold(&[("a", MediaSet::CPU)]);
-        let offload = |master: &Master, voice: &mut Voice<'_>| master.offload(voice, (TENANT, "a"), 8, OTHER);
+        let offload =
+            |master: &Master, voice: &mut RecordingPublisher<'_>| master.offload(voice, (TENANT, "a"), 8, OTHER);
         assert_eq!(worker.events(offload), 1);
         assert_eq!(worker.events(offload), 0);
         worker.must_hold(&[("a", MediaSet::BOTH)]);
         assert_eq!(clear(worker, Medium::Disk), 1);
-        let relocate = |master: &Master, voice: &mut Voice<'_>| {
+        let relocate = |master: &Master, voice: &mut RecordingPublisher<'_>| {
             master.relocate(voice, TENANT, "a", ReplicaKind::Dfs, CLIENT);
         };
         assert_eq!(worker.events(relocate), 2);

@@ -6,12 +6,12 @@ use kv_events::{Config, Publisher};
 use proptest::prelude::*;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
-use simulated_master::chores::Worker;
+use simulated_master::checkpoint::CheckpointBarrier;
 use simulated_master::follower::Message;
-use simulated_master::gate::Gate;
 use simulated_master::master::Master;
+use simulated_master::operations::Worker;
+use simulated_master::recording_publisher::{Ledger, RecordingPublisher};
 use simulated_master::session::{Session, Source};
-use simulated_master::voice::{Ledger, Voice};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -129,7 +129,7 @@ fn replay(case: &Case) -> Result<u64, String> {
     let publisher = Publisher::start_with(config, wire).map_err(|error| error.to_string())?;
     let master = Master::new(case.objects[0], case.objects[1]);
     let ledgers: Vec<Ledger> = (0..case.producers).map(|_| Ledger::default()).collect();
-    let gate = Gate::new(case.producers);
+    let gate = CheckpointBarrier::new(case.producers);
     let inbox = Inbox { messages, at_a_time: case.at_a_time };
     let mut session = Session::new(&publisher, &master, &ledgers, &gate, inbox, Some(0));
 
@@ -137,7 +137,7 @@ fn replay(case: &Case) -> Result<u64, String> {
         for (producer, ledger) in ledgers.iter().enumerate() {
             let worker = Worker {
                 master: &master,
-                voice: Voice::new(&publisher, ledger, producer, start),
+                voice: RecordingPublisher::new(&publisher, ledger, producer, start),
                 rng: SmallRng::seed_from_u64(case.seed.wrapping_add(producer as u64)),
                 chore_every: case.chore_every,
             };
@@ -160,7 +160,7 @@ fn replay(case: &Case) -> Result<u64, String> {
     if end.failures.is_empty() { Ok(end.missed) } else { Err(end.failures.to_string()) }
 }
 
-fn produce(case: &Case, producer: usize, mut worker: Worker<'_>, gate: &Gate) {
+fn produce(case: &Case, producer: usize, mut worker: Worker<'_>, gate: &CheckpointBarrier) {
     let _guard = gate.guard();
     for _ in 0..case.rounds {
         for _ in 0..case.requests {

@@ -6,10 +6,10 @@ use hdrhistogram::Histogram;
 use kv_events::Publisher;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
-use simulated_master::chores::Worker;
-use simulated_master::gate::Gate;
+use simulated_master::checkpoint::CheckpointBarrier;
 use simulated_master::master::Master;
-use simulated_master::voice::{Ledger, Voice};
+use simulated_master::operations::Worker;
+use simulated_master::recording_publisher::{Ledger, RecordingPublisher};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,7 @@ const CATCH_UP: Duration = Duration::from_millis(10);
 pub struct Job<'a> {
     pub publisher: &'a Publisher,
     pub master: &'a Master,
-    pub gate: &'a Gate,
+    pub gate: &'a CheckpointBarrier,
     pub trace: &'a Trace,
     pub loops: usize,
     /// Time between two events of one producer; zero for as fast as it goes.
@@ -67,7 +67,7 @@ impl Job<'_> {
         let _guard = self.gate.guard();
         let mut worker = Worker {
             master: self.master,
-            voice: Voice::new(self.publisher, ledger, producer, self.start),
+            voice: RecordingPublisher::new(self.publisher, ledger, producer, self.start),
             rng: SmallRng::seed_from_u64(self.seed.wrapping_add(producer as u64)),
             chore_every: CHORE_EVERY,
         };

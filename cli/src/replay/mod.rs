@@ -13,10 +13,10 @@ use hdrhistogram::Histogram;
 use kv_events::{Config, Publisher, WaitStrategy};
 use progress::Progress;
 use report::{Report, Verdict};
-use simulated_master::gate::Gate;
+use simulated_master::checkpoint::CheckpointBarrier;
 use simulated_master::master::Master;
+use simulated_master::recording_publisher::Ledger;
 use simulated_master::session::Session;
-use simulated_master::voice::Ledger;
 use simulated_master::{PROBE, SENTINEL};
 use std::io::Write;
 use std::path::PathBuf;
@@ -90,7 +90,7 @@ pub struct Args {
     /// standard input, for other subscribers to join
     #[arg(long, value_name = "SECONDS|line", default_value = "0", value_parser = start_after)]
     start_after: StartAfter,
-    /// Seed of the built-in workload and of the master's chores; the same number, the same requests
+    /// Seed of the built-in workload and of the master's operations; the same number, the same requests
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Print the report as one JSON object on the last line of the standard output, and no progress [default: lines for
@@ -203,7 +203,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let producers = args.producers as usize;
     let master = Master::new(args.cpu_objects as usize, args.disk_objects as usize);
     let ledgers: Vec<Ledger> = (0..producers).map(|_| Ledger::default()).collect();
-    let gate = Gate::new(producers);
+    let gate = CheckpointBarrier::new(producers);
     let mut session = Session::new(&publisher, &master, &ledgers, &gate, subscriber, None);
     if !join(&mut session, args.start_after, &stop)? {
         session.source.progress.end();

@@ -136,7 +136,7 @@ fn bind_here(options: &SocketOptions) -> Result<(Bound, Opened), StartError> {
     let send_hwm = socket.get_sndhwm().map_err(|error| StartError::Socket(os_error(error)))?;
     keep_alive(&endpoint, options.keepalive);
     if !checked.local && gate.is_none() {
-        crate::say::warning!(
+        crate::logging::warning!(
             "kv-events: {endpoint} can be reached from other machines, and the stream carries no authentication; \
              bind 127.0.0.1, or name who may connect in kv_events_allow_peers, unless the network is trusted"
         );
@@ -164,7 +164,7 @@ fn keep_alive(endpoint: &str, dead_after: Duration) {
         None => Err(io::ErrorKind::NotFound.into()),
     };
     if let Err(error) = set {
-        crate::say::warning!("kv-events: TCP keepalive could not be set for {endpoint}: {error}");
+        crate::logging::warning!("kv-events: TCP keepalive could not be set for {endpoint}: {error}");
     }
 }
 
@@ -257,7 +257,7 @@ impl Transport for PubSocket {
     fn close(&mut self, linger: Duration) {
         let Some(bound) = self.bound.take() else { return };
         if let Err(error) = bound.socket.set_linger(millis(linger)) {
-            crate::say::warning!("kv-events: the socket's linger could not be set: {error}");
+            crate::logging::warning!("kv-events: the socket's linger could not be set: {error}");
         }
     }
 }

@@ -9,8 +9,8 @@
 //! none after 10 s is hung up on, as any handshake is.
 
 use super::retry_interrupted;
+use crate::log_throttle::is_power_of_ten;
 use crate::network::{Network, allows};
-use crate::rarely::is_power_of_ten;
 use crate::transport::condition::Condition;
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ impl Gate {
             if !allowed {
                 let refused = self.condition.count_refused();
                 if is_power_of_ten(refused) {
-                    crate::say::warning!(
+                    crate::logging::warning!(
                         "kv-events: kv_events_allow_peers does not name {address:?}, which was refused; {refused} such \
                          connections so far"
                     );

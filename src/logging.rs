@@ -13,12 +13,12 @@ pub(crate) fn quietly(log: impl FnOnce()) {
 
 /// `log::warn!`, for a logger that may panic.
 macro_rules! warning {
-    ($($text:tt)*) => { $crate::say::quietly(|| log::warn!($($text)*)) };
+    ($($text:tt)*) => { $crate::logging::quietly(|| log::warn!($($text)*)) };
 }
 pub(crate) use warning;
 
 /// `log::error!`, for a logger that may panic.
 macro_rules! failure {
-    ($($text:tt)*) => { $crate::say::quietly(|| log::error!($($text)*)) };
+    ($($text:tt)*) => { $crate::logging::quietly(|| log::error!($($text)*)) };
 }
 pub(crate) use failure;

@@ -4,7 +4,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// A barrier whose other side can look at it without waiting.
 #[derive(Debug)]
-pub struct Gate {
+pub struct CheckpointBarrier {
     producers: usize,
     state: Mutex<State>,
     opened: Condvar,
@@ -17,9 +17,9 @@ struct State {
     broken: bool,
 }
 
-impl Gate {
+impl CheckpointBarrier {
     pub fn new(producers: usize) -> Self {
-        Gate { producers, state: Mutex::default(), opened: Condvar::new() }
+        CheckpointBarrier { producers, state: Mutex::default(), opened: Condvar::new() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -70,9 +70,9 @@ impl Gate {
     }
 }
 
-/// See [`Gate::guard`].
+/// See [`CheckpointBarrier::guard`].
 #[derive(Debug)]
-pub struct Guard<'g>(&'g Gate);
+pub struct Guard<'g>(&'g CheckpointBarrier);
 
 impl Drop for Guard<'_> {
     fn drop(&mut self) {

@@ -38,7 +38,7 @@ impl Account {
 /// One producer's way to speak. `group_id` of its object events is `p<producer>:<n>:<ns>`: `n` numbers them from 1 (the
 /// two events of a call share the number of the first), `ns` is the time of the call since the start.
 #[derive(Debug)]
-pub struct Voice<'p> {
+pub struct RecordingPublisher<'p> {
     publisher: &'p Publisher,
     ledger: &'p Ledger,
     producer: usize,
@@ -50,9 +50,9 @@ pub struct Voice<'p> {
     pub publish_ns: Histogram<u64>,
 }
 
-impl<'p> Voice<'p> {
+impl<'p> RecordingPublisher<'p> {
     pub fn new(publisher: &'p Publisher, ledger: &'p Ledger, producer: usize, start: Instant) -> Self {
-        Voice {
+        RecordingPublisher {
             publisher,
             ledger,
             producer,

@@ -1,7 +1,7 @@
 //! What the clients of a master ask of it, and what it does of its own accord: every way in which a view can change.
 
 use crate::master::{Client, Leases, Master, Tenant};
-use crate::voice::Voice;
+use crate::recording_publisher::RecordingPublisher;
 use kv_events::{Medium, Outcome, ReplicaKind, SweepOutcome};
 use rand::Rng;
 use rand::rngs::SmallRng;
@@ -59,7 +59,7 @@ fn object(id: u64) -> (Tenant, String) {
 #[derive(Debug)]
 pub struct Worker<'p> {
     pub master: &'p Master,
-    pub voice: Voice<'p>,
+    pub voice: RecordingPublisher<'p>,
     pub rng: SmallRng,
     /// One touch in so many is followed by a chore.
     pub chore_every: u32,
