@@ -38,7 +38,7 @@
 //!
 //! | module | | thread |
 //! |---|---|---|
-//! | `event`, `config` | what a master says, and its settings | the caller's |
+//! | `object`, `media`, `config`, `outcome` | what a master says, and its settings | the caller's |
 //! | `capi` | the same for C and C++ | |
 //! | `publisher` | the calls, and what of them is queued | |
 //! | `wire` | an event as bytes: every key and value | |
@@ -71,7 +71,6 @@ mod config;
 pub mod decode;
 pub mod engine;
 mod error;
-mod event;
 mod logging;
 #[cfg(feature = "metrics")]
 mod metrics;
@@ -90,8 +89,11 @@ mod endpoint;
 mod faults;
 mod lockfree;
 mod log_throttle;
+mod media;
 mod memory;
+mod object;
 mod os;
+mod outcome;
 mod sender;
 mod sync;
 mod wire;
@@ -111,7 +113,9 @@ pub use config::{
     Config, MAX_BATCH_EVENTS, MAX_EVENT_BYTES, MAX_NAP, MAX_QUEUE_CAPACITY, WaitStrategy, recommended_eviction_burst,
 };
 pub use error::{ConfigError, EndpointError, Shortage, StartError};
-pub use event::{Before, DEFAULT_TENANT, MediaSet, Medium, Object, Outcome, Refusal, Replica, ReplicaKind};
+pub use media::{MediaSet, Medium, Replica, ReplicaKind};
+pub use object::{Before, DEFAULT_TENANT, Object};
+pub use outcome::{Outcome, Refusal};
 pub use publisher::{DROP_DEADLINE, Publisher, Sweep, SweepOutcome};
 pub use status::{Status, StopReport};
 

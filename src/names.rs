@@ -4,7 +4,7 @@
 //! nearly nothing while they are copied, but a good part of the call before or after it. So the way of copying is a type,
 //! and each call is compiled for its own.
 
-use crate::event::{DEFAULT_TENANT, Object};
+use crate::object::{DEFAULT_TENANT, Object};
 
 /// The names of an [`Object`], perhaps not yet known to be UTF-8.
 #[derive(Clone, Copy, Debug)]

@@ -4,7 +4,7 @@ use super::ascii::Ascii;
 use super::publisher::PublisherHandle;
 use super::text::Text;
 use super::{Code, guard};
-use crate::event::MediaSet;
+use crate::media::MediaSet;
 use crate::names::Names;
 use crate::publisher::Publisher;
 

@@ -25,7 +25,7 @@ pub mod sweep;
 pub mod text;
 
 use crate::error::StartError;
-use crate::event::{Outcome, Refusal};
+use crate::outcome::{Outcome, Refusal};
 use std::ffi::c_char;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -7,7 +7,6 @@ use super::{Code, guard};
 use crate::config::Config;
 use crate::publisher::Publisher;
 use crate::sync::{Kept, Slot};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Marks a publisher's handle. No more than 31 bits, since those can be compared with in one instruction.
@@ -30,7 +29,7 @@ static HANDLES: Kept<&'static PublisherHandle> = Kept::new();
 
 impl PublisherHandle {
     fn new(publisher: Publisher) -> *mut PublisherHandle {
-        let slot = Slot::new(Arc::into_raw(Arc::new(publisher)).cast_mut());
+        let slot = Slot::new(Box::into_raw(Box::new(publisher)));
         let handle = Box::into_raw(Box::new(PublisherHandle { kind: KIND, publisher: slot }));
         // SAFETY: it was just made, is never freed, and all that is ever done to it goes through shared references.
         HANDLES.keep(unsafe { &*handle });
@@ -51,21 +50,6 @@ impl PublisherHandle {
         }
         // SAFETY: the slot holds null, or a pointer to a publisher that lives until it is freed.
         unsafe { handle.publisher.get().as_ref() }
-    }
-
-    /// A share in the publisher behind a handle.
-    ///
-    /// # Safety
-    ///
-    /// As for [`get`](Self::get).
-    pub(super) unsafe fn share(handle: *const PublisherHandle) -> Option<Arc<Publisher>> {
-        // SAFETY: the caller's promise.
-        let publisher: *const Publisher = unsafe { Self::get(handle) }?;
-        // SAFETY: a slot's pointer comes from `Arc::into_raw`, and the slot's own share is there until the handle is freed.
-        unsafe {
-            Arc::increment_strong_count(publisher);
-            Some(Arc::from_raw(publisher))
-        }
     }
 }
 
@@ -220,8 +204,8 @@ pub unsafe extern "C" fn kv_events_free(publisher: *mut PublisherHandle) -> Code
         if taken.is_null() {
             return Code::InvalidHandle;
         }
-        // SAFETY: a slot's pointer comes from `Arc::into_raw`, and whoever took it has the slot's share.
-        let publisher = unsafe { Arc::from_raw(taken) };
+        // SAFETY: a slot's pointer comes from `Box::into_raw`, and it can be taken once.
+        let publisher = unsafe { Box::from_raw(taken) };
         // An unfinished sweep keeps the memory, not the socket.
         publisher.retire();
         Code::Ok

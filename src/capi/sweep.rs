@@ -5,9 +5,8 @@ use super::calls::{RawObject, media, refuse};
 use super::publisher::PublisherHandle;
 use super::text::Text;
 use super::{Code, guard};
-use crate::event::MediaSet;
-use crate::publisher::{Publisher, Sweep, SweepOutcome};
-use std::sync::Arc;
+use crate::media::MediaSet;
+use crate::publisher::{Sweep, SweepOutcome};
 
 /// Marks a sweep's handle.
 const KIND: u64 = 0x6b76_5f73_7765_6570;
@@ -20,9 +19,7 @@ const KIND: u64 = 0x6b76_5f73_7765_6570;
 #[derive(Debug)]
 pub struct SweepHandle {
     kind: u64,
-    // Dropped before what it borrows from.
-    sweep: Sweep<'static>,
-    publisher: Arc<Publisher>,
+    sweep: Sweep,
 }
 
 impl SweepHandle {
@@ -82,18 +79,16 @@ pub unsafe extern "C" fn kv_events_sweep_begin(
         let Some(place) = (unsafe { sweep.as_mut() }) else { return Code::InvalidArgument };
         *place = std::ptr::null_mut();
         // SAFETY: the module's rules.
-        let Some(publisher) = (unsafe { PublisherHandle::share(publisher) }) else { return Code::InvalidHandle };
+        let Some(publisher) = (unsafe { PublisherHandle::get(publisher) }) else { return Code::InvalidHandle };
         // SAFETY: the module's rules.
         let tenant = match unsafe { tenant.read() } {
             Ok(tenant) => tenant,
             Err(code) => return code,
         };
-        // SAFETY: the handle keeps its share of the publisher for longer than the sweep.
-        let borrowed: &'static Publisher = unsafe { &*Arc::as_ptr(&publisher) };
         let code = if publisher.is_enabled() { Code::Ok } else { Code::Disabled };
         let Some(room) = room_for_one() else { return Code::OutOfMemory };
         // SAFETY: the room is one handle's, not yet written to, and goes back as the box that it could have come from.
-        unsafe { room.write(SweepHandle { kind: KIND, sweep: borrowed.sweep(tenant), publisher }) };
+        unsafe { room.write(SweepHandle { kind: KIND, sweep: publisher.sweep(tenant) }) };
         *place = room;
         code
     })
@@ -110,9 +105,10 @@ pub unsafe extern "C" fn kv_events_sweep_removed(
 ) -> Code {
     guard(Code::Panicked, || {
         // SAFETY: the module's rules.
-        let Some(SweepHandle { sweep, publisher, .. }) = (unsafe { SweepHandle::get(sweep) }) else {
+        let Some(SweepHandle { sweep, .. }) = (unsafe { SweepHandle::get(sweep) }) else {
             return Code::InvalidHandle;
         };
+        let publisher = sweep.publisher();
         // SAFETY: the module's rules.
         let Some(raw) = (unsafe { object.as_ref() }) else { return refuse(publisher, Code::InvalidArgument, 1) };
         // SAFETY: the module's rules.
@@ -150,15 +146,13 @@ pub unsafe extern "C" fn kv_events_sweep_finish(sweep: *mut *mut SweepHandle) ->
     guard(Code::Panicked, || {
         // SAFETY: the module's rules.
         let Some(handle) = (unsafe { SweepHandle::take(sweep) }) else { return Code::InvalidHandle };
-        let SweepHandle { sweep, publisher, .. } = *handle;
-        let code = match sweep.finish() {
+        let SweepHandle { sweep, .. } = *handle;
+        match sweep.finish() {
             SweepOutcome::Cleared(outcome) => Code::of(outcome),
             SweepOutcome::NothingRemoved => Code::Nothing,
             SweepOutcome::Skipped => Code::SweepSkipped,
             SweepOutcome::Interrupted => Code::SweepInterrupted,
-        };
-        drop(publisher);
-        code
+        }
     })
 }
 

@@ -115,6 +115,9 @@ mod tests {
             assert_eq!(serde_json::to_value(&config).unwrap()["kv_events_wait_strategy"], text);
         }
         let error = serde_json::from_str::<Config>(r#"{"kv_events_wait_strategy":"sleep"}"#).unwrap_err();
-        assert!(error.to_string().starts_with("kv_events_wait_strategy=\"sleep\" is invalid; expected park"), "{error}");
+        assert!(
+            error.to_string().starts_with("kv_events_wait_strategy=\"sleep\" is invalid; expected park"),
+            "{error}"
+        );
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::cursor::{Cursor, Head, Read};
 use super::error::ErrorClass;
-use crate::event::Medium;
+use crate::media::Medium;
 
 /// A time as it came, with its kind.
 ///

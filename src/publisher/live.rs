@@ -1,12 +1,15 @@
 //! A publisher that publishes: the pipe, its encoder, and the sender's thread.
 
+use super::DROP_DEADLINE;
 use super::payload::Payloads;
 use crate::config::{CALLERS, Config};
 use crate::error::{ConfigError, StartError};
-use crate::event::{MediaSet, Object, Outcome, Refusal};
 use crate::lockfree::{Closed, Held, Limits, Pipe, SweepEnd, SweepTable, SweepToken};
+use crate::media::MediaSet;
 use crate::memory::copied;
 use crate::names::{CopyNames, Known, Names};
+use crate::object::Object;
+use crate::outcome::{Outcome, Refusal};
 use crate::sender::{Pace, Sender, Tally};
 use crate::status::{Status, StopReport};
 use crate::sync::{Counter, Latest};
@@ -14,6 +17,8 @@ use crate::transport::{Opened, Report, Transport};
 use crate::wire::encode::{CallLayout, Context, Encoder};
 use crate::wire::frame::Frame;
 use crate::wire::message::PayloadWriter;
+use std::mem::ManuallyDrop;
+use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -339,16 +344,39 @@ impl Live {
         }
     }
 
-    /// Frees it, but not in a forked child: other threads of the parent may have been using it.
-    pub(super) fn free(self) {
-        if !self.is_own() {
-            std::mem::forget(self);
-        }
-    }
-
     /// Whether this is the process that started the publisher.
     fn is_own(&self) -> bool {
         !self.shared.pipe.is_disowned() && self.process == std::process::id()
+    }
+}
+
+/// What the handles of a publisher share. The last one that is dropped stops it and frees it.
+#[derive(Debug)]
+pub(super) struct StopOnDrop(ManuallyDrop<Live>);
+
+impl StopOnDrop {
+    pub(super) fn new(live: Live) -> Self {
+        StopOnDrop(ManuallyDrop::new(live))
+    }
+}
+
+impl Deref for StopOnDrop {
+    type Target = Live;
+
+    #[inline(always)]
+    fn deref(&self) -> &Live {
+        &self.0
+    }
+}
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.retire(DROP_DEADLINE);
+        // Not in a forked child: other threads of the parent may have been using it.
+        if self.0.is_own() {
+            // SAFETY: dropped here only, and not used afterwards.
+            unsafe { ManuallyDrop::drop(&mut self.0) };
+        }
     }
 }
 

@@ -6,25 +6,31 @@ mod live;
 mod payload;
 mod sweep;
 
-use live::Live;
+use live::{Live, StopOnDrop};
 
 use crate::config::Config;
 use crate::error::StartError;
-use crate::event::{Before, MediaSet, Medium, Object, Outcome};
 use crate::lockfree::SweepToken;
+use crate::media::{MediaSet, Medium};
 #[cfg(feature = "capi")]
 use crate::names::{CopyNames, Names};
+use crate::object::{Before, Object};
+use crate::outcome::Outcome;
 use crate::status::{Status, StopReport};
 use crate::transport::Transport;
+use std::sync::Arc;
 use std::time::Duration;
 pub use sweep::{Sweep, SweepOutcome};
 
-/// How long dropping a publisher that was not stopped may take.
+/// How long dropping the last handle of a publisher that was not stopped may take.
 pub const DROP_DEADLINE: Duration = Duration::from_secs(1);
 
 /// Publishes a master's KV-cache events.
 ///
-/// It is shared by reference: every method takes `&self`, from any number of threads, under any lock. A call copies the
+/// It is a handle: a clone is another handle of the same publisher, and costs an addition. Every method takes `&self`, from
+/// any number of threads, under any lock. Dropping the last handle stops the publisher with [`DROP_DEADLINE`], unless
+/// [`stop`](Self::stop) was called before; an unfinished [`Sweep`] has a handle too. In a forked child nothing is stopped,
+/// waited for or closed: all of that is the parent's. A call copies the
 /// event's bytes and waits for nobody: not for a socket, a subscriber, room in the queue (when it is full the oldest call is
 /// evicted, and a sequence gap tells subscribers where), nor for another thread, whatever a scheduler does to that one. The one
 /// exception is a `stored` while any remove-all sweep is open: it may wait for another such `stored`, or for the begin or end
@@ -37,10 +43,10 @@ pub const DROP_DEADLINE: Duration = Duration::from_secs(1);
 /// The events of one call travel in one message, in order, and are lost together or not at all. Events of one thread keep
 /// their order.
 ///
-/// # Where it may live and die
+/// # Where it may be kept
 ///
-/// Publishers are independent of each other, each with a thread, a socket and a ZeroMQ context of its own. One may live in
-/// an `Arc`, in a scope or in a `static`; what a `static` holds is never dropped, so stop it before the process ends, or the
+/// Publishers are independent of each other, each with a thread, a socket and a ZeroMQ context of its own. A handle may be
+/// kept in a scope or in a `static`; what a `static` holds is never dropped, so stop it before the process ends, or the
 /// tail is lost. A panic in a caller's thread, even one in the middle of a sweep, leaves the publisher working.
 ///
 /// A **forked child** gets a dead copy: it may exit or drop the copy without disturbing the parent, its calls are refused
@@ -66,9 +72,9 @@ pub const DROP_DEADLINE: Duration = Duration::from_secs(1);
 /// assert!(report.closed && report.published == 4);
 /// # Ok::<(), kv_events::StartError>(())
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Publisher {
-    live: Option<Live>,
+    live: Option<Arc<StopOnDrop>>,
 }
 
 impl Publisher {
@@ -119,7 +125,8 @@ impl Publisher {
                 "kv-events: kv_events_emit_object_key=false silences every stored and removed event; only cleared is sent"
             );
         }
-        Ok(Publisher { live: Some(Live::start(&config, Box::new(transport))?) })
+        let live = Live::start(&config, Box::new(transport))?;
+        Ok(Publisher { live: Some(Arc::new(StopOnDrop::new(live))) })
     }
 
     /// A publisher that publishes nothing, for masters that hold one in any case.
@@ -135,7 +142,7 @@ impl Publisher {
 
     /// The endpoint really bound (the port, if 0 or `*` was asked for); `None` if disabled.
     pub fn bound_endpoint(&self) -> Option<&str> {
-        self.live.as_ref().map(Live::endpoint)
+        self.live.as_ref().map(|live| live.endpoint())
     }
 
     /// A value was committed (Put, Upsert, BatchPut): `stored` for every medium it is readable on now, whether or not it
@@ -183,7 +190,7 @@ impl Publisher {
     }
 
     /// Begins to remove everything of a tenant; see [`Sweep`]. `""` is the tenant `default`.
-    pub fn sweep(&self, tenant: &str) -> Sweep<'_> {
+    pub fn sweep(&self, tenant: &str) -> Sweep {
         Sweep::begin(self, tenant)
     }
 
@@ -233,7 +240,8 @@ impl Publisher {
         }
     }
 
-    /// What dropping it does, but for freeing its memory.
+    /// What dropping the last handle does, but for freeing the memory.
+    #[cfg(feature = "capi")]
     pub(crate) fn retire(&self) {
         if let Some(live) = &self.live {
             live.retire(DROP_DEADLINE);
@@ -243,7 +251,7 @@ impl Publisher {
     /// Whether calls publish: it was started, and neither stopped nor did its sender die.
     #[cfg(feature = "capi")]
     pub(crate) fn is_open(&self) -> bool {
-        self.live.as_ref().is_some_and(Live::is_open)
+        self.live.as_ref().is_some_and(|live| live.is_open())
     }
 
     /// Counts events that were refused before they could become a call; false if disabled.
@@ -253,16 +261,5 @@ impl Publisher {
             live.count_refused(events);
         }
         self.is_enabled()
-    }
-}
-
-/// Stops with [`DROP_DEADLINE`], unless it was stopped before. In a forked child nothing is stopped, waited for or closed:
-/// all of that is the parent's.
-impl Drop for Publisher {
-    fn drop(&mut self) {
-        self.retire();
-        if let Some(live) = self.live.take() {
-            live.free();
-        }
     }
 }

@@ -1,8 +1,9 @@
 //! Removing everything of a tenant, and saying so only if it is true.
 
 use super::{Publisher, SweepToken};
-use crate::event::{Before, DEFAULT_TENANT, Object, Outcome, tenant_or_default};
 use crate::memory::copied;
+use crate::object::{Before, DEFAULT_TENANT, Object, tenant_or_default};
+use crate::outcome::Outcome;
 use crate::sync::Flag;
 
 /// A remove-all sweep over one tenant, which decides for itself whether it may end in `cleared`.
@@ -20,8 +21,8 @@ use crate::sync::Flag;
 /// know of each other.
 #[derive(Debug)]
 #[must_use = "a sweep that is dropped sends no `cleared`; call `finish`"]
-pub struct Sweep<'p> {
-    publisher: &'p Publisher,
+pub struct Sweep {
+    publisher: Publisher,
     tenant: String,
     token: Option<SweepToken>,
     removed_any: Flag,
@@ -42,11 +43,16 @@ pub enum SweepOutcome {
     Interrupted,
 }
 
-impl<'p> Sweep<'p> {
-    pub(super) fn begin(publisher: &'p Publisher, tenant: &str) -> Self {
+impl Sweep {
+    pub(super) fn begin(publisher: &Publisher, tenant: &str) -> Self {
         let tenant = tenant_or_default(tenant);
-        let mut sweep =
-            Sweep { publisher, tenant: String::new(), token: None, removed_any: Flag::new(), skipped_any: Flag::new() };
+        let mut sweep = Sweep {
+            publisher: publisher.clone(),
+            tenant: String::new(),
+            token: None,
+            removed_any: Flag::new(),
+            skipped_any: Flag::new(),
+        };
         let token = publisher.live.as_ref().map_or(Ok(None), |live| live.begin_sweep(tenant));
         match (token, copied(tenant)) {
             (Ok(token), Some(tenant)) => (sweep.token, sweep.tenant) = (token, tenant),
@@ -66,6 +72,11 @@ impl<'p> Sweep<'p> {
     pub fn removed(&self, object: &Object<'_>, before: Before) -> Outcome {
         self.count_removed(object.tenant.as_bytes());
         self.publisher.removed(object, before)
+    }
+
+    #[cfg(feature = "capi")]
+    pub(crate) const fn publisher(&self) -> &Publisher {
+        &self.publisher
     }
 
     /// Something of `tenant` was removed.
@@ -98,7 +109,7 @@ impl<'p> Sweep<'p> {
     }
 }
 
-impl Drop for Sweep<'_> {
+impl Drop for Sweep {
     fn drop(&mut self) {
         if let (Some(live), Some(token)) = (&self.publisher.live, self.token.take()) {
             live.cancel_sweep(token);

@@ -17,8 +17,9 @@ use super::frame::Frame;
 pub use super::template::Context;
 use super::template::Kind;
 pub(crate) use super::template::Template;
-use crate::event::{MediaSet, Medium, Object};
+use crate::media::{MediaSet, Medium};
 use crate::names::{CopyNames, Known, Names};
+use crate::object::Object;
 use rmp::Marker;
 
 /// Encodes events for one publisher.

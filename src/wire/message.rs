@@ -112,7 +112,8 @@ fn put_u64(place: &mut [u8], at: usize, value: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{MediaSet, Object};
+    use crate::media::MediaSet;
+    use crate::object::Object;
     use crate::wire::encode::{CallLayout, Context};
     use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! What is the same in every event of a kind, encoded once: the cold end of encoding.
 
 use super::frame::PREFIX_LEN;
-use crate::event::Medium;
+use crate::media::Medium;
 use rmp::encode as msgpack;
 
 /// What is the same in every event of a publisher.

@@ -15,15 +15,16 @@ fn the_calls_of_a_master_are_the_same_in_every_build() {
     let stored_on: fn(&Publisher, &Object<'_>, Medium) -> Outcome = Publisher::stored_on;
     let removed_from: fn(&Publisher, &Object<'_>, Medium) -> Outcome = Publisher::removed_from;
     let cleared: fn(&Publisher, &str) -> Outcome = Publisher::cleared;
-    let sweep: fn(&'static Publisher, &str) -> Sweep<'static> = Publisher::sweep;
-    let sweep_removed: fn(&Sweep<'static>, &Object<'_>, Before) -> Outcome = Sweep::removed;
-    let sweep_skipped: fn(&Sweep<'static>) = Sweep::skipped;
-    let finish: fn(Sweep<'static>) -> SweepOutcome = Sweep::finish;
+    let clone: fn(&Publisher) -> Publisher = Publisher::clone;
+    let sweep: fn(&Publisher, &str) -> Sweep = Publisher::sweep;
+    let sweep_removed: fn(&Sweep, &Object<'_>, Before) -> Outcome = Sweep::removed;
+    let sweep_skipped: fn(&Sweep) = Sweep::skipped;
+    let finish: fn(Sweep) -> SweepOutcome = Sweep::finish;
     let status: fn(&Publisher) -> Status = Publisher::status;
     let stop: fn(&Publisher, Duration) -> StopReport = Publisher::stop;
     let bound: fn(&Publisher) -> Option<&str> = Publisher::bound_endpoint;
 
-    let publisher: &'static Publisher = Box::leak(Box::new(start(Config::default()).unwrap()));
+    let publisher = &clone(&start(Config::default()).unwrap());
     let object = Object::new("t", "k");
     let outcomes = [
         committed(publisher, &object, MediaSet::BOTH),

@@ -26,6 +26,20 @@ fn all_that_was_accepted_arrives() {
 }
 
 #[test]
+fn the_last_handle_that_is_dropped_stops_it() {
+    let publisher = Publisher::start(loopback()).unwrap();
+    let endpoint = publisher.bound_endpoint().unwrap().to_owned();
+    let handle = publisher.clone();
+    drop(publisher);
+    assert!(handle.committed(&OBJECT, MediaSet::CPU).is_accepted());
+    let sweep = handle.sweep("t");
+    drop(handle);
+    assert!(Publisher::start(loopback().bind_endpoint(&endpoint)).is_err(), "the sweep has a handle");
+    drop(sweep);
+    assert!(Publisher::start(loopback().bind_endpoint(&endpoint)).is_ok());
+}
+
+#[test]
 fn the_endpoint_is_free_after_a_stop() {
     // PC-34: with and without a subscriber
     let first = Publisher::start(loopback()).unwrap();

@@ -2,7 +2,7 @@
 #![cfg(feature = "zmq")]
 
 use crate::common::sub::{Sub, loopback};
-use kv_events::{Config, MediaSet, Object, Outcome, Publisher};
+use kv_events::{Before, Config, MediaSet, Object, Outcome, Publisher};
 use log::{Level, LevelFilter, Log, Metadata, Record};
 use std::sync::Mutex;
 use std::time::Duration;
@@ -94,6 +94,14 @@ fn warnings_come_once_at_start() {
     warned_once_of("enable_kv_events is false");
     Publisher::start(Config::default()).unwrap();
     assert_eq!(logged(), [], "nothing is set, nothing is amiss");
+
+    // A mutation that was not published is logged once.
+    for _ in 0..3 {
+        drop(Before::mutation(MediaSet::CPU));
+    }
+    warned_once_of("a `Before` was dropped");
+    Before::mutation(MediaSet::CPU).discard();
+    assert_eq!(logged(), []);
 
     // PC-50: what the logger does, the sender is visibly dead.
     {

@@ -95,15 +95,15 @@ impl<'p> RecordingPublisher<'p> {
         self.say(before.media().len(), tenant, key, |object| publisher.removed(object, before));
     }
 
-    pub fn sweep(&self, tenant: &str) -> Sweep<'p> {
+    pub fn sweep(&self, tenant: &str) -> Sweep {
         self.publisher.sweep(tenant)
     }
 
-    pub fn swept(&mut self, sweep: &mut Sweep<'p>, tenant: &str, key: &str, before: Before) {
+    pub fn swept(&mut self, sweep: &mut Sweep, tenant: &str, key: &str, before: Before) {
         self.say(before.media().len(), tenant, key, |object| sweep.removed(object, before));
     }
 
-    pub fn finish(&mut self, sweep: Sweep<'p>) -> SweepOutcome {
+    pub fn finish(&mut self, sweep: Sweep) -> SweepOutcome {
         let outcome = sweep.finish();
         if let SweepOutcome::Cleared(Outcome::Accepted { .. }) = outcome {
             self.cleared += 1;
