@@ -5,6 +5,7 @@
 //! ```text
 //! KV_EVENTS_FAULT_SECONDS=600 cargo test --release --test faults
 //! KV_EVENTS_SOAK_SECONDS=1200 cargo test --release --test faults -- soak
+//! KV_EVENTS_FLOOD_SECONDS=10 cargo test --release --test faults -- flood
 //! ```
 //!
 //! After each fault the publisher's account has to balance, and every reader must have seen what the contract promises
@@ -20,6 +21,8 @@ fn main() {
 mod child;
 #[cfg(target_os = "linux")]
 mod combined;
+#[cfg(target_os = "linux")]
+mod flood;
 #[cfg(target_os = "linux")]
 mod master;
 #[cfg(target_os = "linux")]
@@ -75,6 +78,10 @@ fn bench(names: Vec<&str>) {
     let seconds = |name| std::env::var(name).ok().map(|text| text.parse::<f64>().expect("a number of seconds"));
     if names.contains(&"soak") {
         soak::run(Duration::from_secs_f64(seconds("KV_EVENTS_SOAK_SECONDS").unwrap_or(20.0)));
+        return;
+    }
+    if names.contains(&"flood") {
+        flood::run(Duration::from_secs_f64(seconds("KV_EVENTS_FLOOD_SECONDS").unwrap_or(10.0)));
         return;
     }
     let chosen: Vec<_> = scenarios::FAULTS

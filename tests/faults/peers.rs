@@ -7,6 +7,9 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+/// Connections of a storm at the least.
+pub const STORM: usize = 100;
+
 /// A process of `sockets` subscribers that connect, wait for a message each, and leave, until told that it is enough.
 pub fn storm(words: &Words) {
     let sockets = words.number("sockets") as usize;
@@ -17,7 +20,7 @@ pub fn storm(words: &Words) {
             let _ = io::stdin().read_line(&mut String::new());
             enough.store(true, Ordering::Release);
         });
-        while connections == 0 || !enough.load(Ordering::Acquire) {
+        while connections < STORM || !enough.load(Ordering::Acquire) {
             let context = zmq::Context::new();
             let subs: Vec<zmq::Socket> = (0..sockets).map(|_| subscribe(&context, words.text("endpoint"))).collect();
             connections += subs.iter().filter(|sub| sub.recv_bytes(0).is_ok()).count();
@@ -77,11 +80,12 @@ pub fn heartbeats(words: &Words) {
 }
 
 /// A process of peers that mean no good, until told that it is enough: with `what=garbage` 500 that connect and stay silent
-/// and one after another that sends garbage and leaves, with `what=topics` one that subscribes without end.
+/// and one after another that sends garbage and leaves, with `what=topics` some (`peers`, else one) that subscribe without end
+/// to topics of `bytes` (else 20).
 pub fn hostile(words: &Words) {
     let address = words.text("endpoint").trim_start_matches("tcp://");
     let enough = AtomicBool::new(false);
-    let going = || !enough.load(Ordering::Acquire);
+    let going = &|| !enough.load(Ordering::Acquire);
     let done = std::thread::scope(|scope| {
         scope.spawn(|| {
             let _ = io::stdin().read_line(&mut String::new());
@@ -89,7 +93,10 @@ pub fn hostile(words: &Words) {
         });
         println!("begun");
         if words.text("what") == "topics" {
-            return subscribe_without_end(address, going).unwrap_or(0);
+            let (peers, bytes) = (words.number("peers").max(1), words.number("bytes").max(20) as usize);
+            let subscribe = |peer| move || subscribe_without_end(address, peer, bytes, going).unwrap_or(0);
+            let threads: Vec<_> = (0..peers).map(|peer| scope.spawn(subscribe(peer))).collect();
+            return threads.into_iter().map(|thread| thread.join().unwrap()).sum();
         }
         let _silent: Vec<_> = (0..500).map_while(|_| TcpStream::connect(address).ok()).collect();
         let mut connections = 0;
@@ -105,8 +112,8 @@ pub fn hostile(words: &Words) {
     println!("report done={done}");
 }
 
-/// Subscribes to topics of 20 bytes, each one new, and returns how many were sent.
-fn subscribe_without_end(address: &str, going: impl Fn() -> bool) -> io::Result<u64> {
+/// Subscribes to topics of `bytes`, each one new, and returns how many were sent.
+fn subscribe_without_end(address: &str, peer: u64, bytes: usize, going: impl Fn() -> bool) -> io::Result<u64> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(Duration::from_secs(30)))?;
     stream.set_write_timeout(Some(Duration::from_millis(100)))?;
@@ -114,8 +121,11 @@ fn subscribe_without_end(address: &str, going: impl Fn() -> bool) -> io::Result<
     let mut sent = 0_u64;
     let mut many = Vec::new();
     for number in 0_u64.. {
-        many.extend_from_slice(&[0, 21, 1]);
-        many.extend_from_slice(format!("{:020}", number.wrapping_mul(0x9e37_79b9_7f4a_7c15)).as_bytes());
+        // No two begin alike, so that nothing of them can be kept once for all.
+        let first = (number << 8 | peer).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut topic = format!("{first:020}").into_bytes();
+        topic.resize(bytes, b'x');
+        many.extend_from_slice(&crate::zmtp::subscription(&topic));
         if many.len() > 16_000 {
             if sent > 100 && !going() {
                 break;
@@ -129,7 +139,7 @@ fn subscribe_without_end(address: &str, going: impl Fn() -> bool) -> io::Result<
                     Err(error) => return Err(error),
                 }
             }
-            sent += (many.len() - rest.len()) as u64 / 23;
+            sent += (many.len() - rest.len()) as u64 / (bytes as u64 + 3);
             many.clear();
         }
     }

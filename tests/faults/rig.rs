@@ -135,8 +135,7 @@ impl Rig {
 
     /// Stops the publisher in order and starts another on the same endpoint.
     pub fn stop_and_restart(&mut self) -> Result<(), String> {
-        self.publisher.tell("leave");
-        check_publisher(&self.publisher.wait_for("report")?)?;
+        check_publisher(&self.end()?)?;
         let (endpoint, load) = (self.endpoint.clone(), self.load.clone());
         self.replace(&endpoint, &load)
     }
@@ -154,6 +153,12 @@ impl Rig {
         }
         self.publisher.tell("go");
         Ok(())
+    }
+
+    /// Ends the publisher, and returns its report as it is.
+    pub fn end(&mut self) -> Result<Words, String> {
+        self.publisher.tell("leave");
+        self.publisher.wait_for("report")
     }
 
     /// Lets all come to rest, collects the reports and checks them.

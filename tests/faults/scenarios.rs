@@ -73,7 +73,7 @@ faults! {
     "stopped" stopped [CALLS], "a subscriber is stopped (SIGSTOP) and resumed";
     "slow" slow [CALLS], "one subscriber is slow, another is not";
     "late" late [CALLS, ("joined", 3)], "subscribers join while events flow";
-    "storm" storm [CALLS, ("connections", 100)], "200 subscribers connect and leave at once, over and over";
+    "storm" storm [CALLS, ("connections", crate::peers::STORM as u64)], "200 subscribers connect and leave at once, over and over";
     "signals" signals [CALLS, ("signals", 100)], "the sender is interrupted every 100 us";
     "reset" reset [CALLS, ("resets", 3)], "peers reset their connections in the middle of a message";
     "overflow" overflow [CALLS, EVICTED], "producers flat out into a small queue";

@@ -19,7 +19,7 @@
 //! | comes and goes | some 30 KiB until the sender looks | the sender looks once a second when idle |
 //! | never reads | `send_hwm` messages | [`Config::memory_bound`](crate::Config::memory_bound) |
 //! | subscribes without end | ZeroMQ keeps every topic, some 30 times its size, until the peer goes | **nothing** |
-//! | has more than 100 subscriptions unread and a PING behind them, and resets the connection | **the process** | nothing |
+//! | has more than 100 messages unread and a PING behind them, and resets the connection | **the process** | nothing |
 //!
 //! The last one is a fault of libzmq 4.3.4: it stops reading from a peer that has as many messages waiting as the inbound
 //! mark allows; if the connection breaks then, and a PING of ZMTP 3.1 comes up when reading goes on, an assertion fails and
@@ -28,8 +28,8 @@
 //! mark lets a flood of topics keep the sender from all else: from some 200 on, ZeroMQ reads them faster than the sender can
 //! file them, and the sender never finds the end.
 //!
-//! Measured on two cores with topics of 240 bytes, idle (debug build): one peer made the process grow by 20 MiB a second,
-//! eight by 170, which also kept the sender from publishing. Only who may connect bounds either.
+//! How much memory that flood takes, and how much of the sender's time: `docs/operate.md`, "Who may connect", with the command
+//! that measures it. Only who may connect bounds either.
 
 mod payload;
 mod peers;
