@@ -13,6 +13,9 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::Duration;
 
+/// How long the rest of the stream may take to be fetched: ZeroMQ drops it then.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 struct Python {
     child: Child,
     lines: BufReader<ChildStdout>,
@@ -53,7 +56,7 @@ impl Python {
 }
 
 fn every_field_of_every_kind(config: Config, names: &str, context: Value) {
-    let publisher = Publisher::start(config).unwrap();
+    let publisher = Publisher::start(config.linger(PATIENCE)).unwrap();
     let Some(python) = Python::subscribe(&publisher, names) else { return };
     let object = Object::new("tenant", "k/\u{e9}\u{1F600}\n").in_group("group");
     publisher.committed(&object, MediaSet::BOTH);
@@ -63,7 +66,7 @@ fn every_field_of_every_kind(config: Config, names: &str, context: Value) {
     publisher.changed(&in_session, Before::mutation(MediaSet::DISK), MediaSet::CPU);
     publisher.cleared("tenant");
     publisher.cleared("end");
-    assert!(publisher.stop(Duration::from_secs(20)).closed);
+    assert!(publisher.stop(PATIENCE).closed);
 
     let report = python.report();
     assert_eq!(report["seen"], json!({"stored": 4, "removed": 4, "cleared": 2}));
@@ -115,7 +118,7 @@ fn without_legacy_names_and_with_an_empty_context() {
 
 #[test]
 fn through_overload() {
-    let publisher = Publisher::start(loopback().queue_capacity(64).send_hwm(0)).unwrap();
+    let publisher = Publisher::start(loopback().queue_capacity(64).send_hwm(0).linger(PATIENCE)).unwrap();
     let Some(python) = Python::subscribe(&publisher, "legacy") else { return };
     std::thread::scope(|scope| {
         for producer in 0..4 {
@@ -129,7 +132,7 @@ fn through_overload() {
         }
     });
     publisher.cleared("end");
-    assert!(publisher.stop(Duration::from_secs(20)).closed);
+    assert!(publisher.stop(PATIENCE).closed);
     let report = python.report();
     assert!(publisher.status().evicted_events > 0);
     numbers_agree(&publisher, &report);

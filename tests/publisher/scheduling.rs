@@ -183,7 +183,7 @@ fn call_in_bursts(publisher: &Publisher, object: &Object<'_>) -> (u64, Duration)
         thread::sleep(Duration::from_micros(pause));
     }
     // Not none: a page that has to be fetched is a switch, too.
-    assert!(slept <= bursts / 10, "calls slept in {slept} of {bursts} bursts");
+    assert!(slept <= 5 + bursts / 10, "calls slept in {slept} of {bursts} bursts");
     (calls, worst)
 }
 

@@ -13,7 +13,7 @@ const LONG: Duration = Duration::from_secs(30);
 fn all_that_was_accepted_arrives() {
     // PC-48
     for _ in 0..30 {
-        let publisher = Publisher::start(loopback()).unwrap();
+        let publisher = Publisher::start(loopback().linger(LONG)).unwrap();
         let sub = Sub::of(&publisher);
         for _ in 0..100 {
             publisher.committed(&OBJECT, MediaSet::CPU);
@@ -46,7 +46,7 @@ fn the_endpoint_is_free_after_a_stop() {
     let endpoint = first.bound_endpoint().unwrap().to_owned();
     assert!(first.stop(LONG).closed);
     for n in 0..50 {
-        let publisher = Publisher::start(loopback().bind_endpoint(&endpoint)).unwrap();
+        let publisher = Publisher::start(loopback().bind_endpoint(&endpoint).linger(LONG)).unwrap();
         let sub = (n % 2 == 0).then(|| Sub::of(&publisher));
         for _ in 0..10 {
             publisher.committed(&OBJECT, MediaSet::CPU);
