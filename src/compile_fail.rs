@@ -57,17 +57,6 @@ mod a_mutation {}
 /// sweep.finish();
 /// drop(publisher);
 /// ```
-///
-/// And before its publisher does.
-///
-/// ```compile_fail,E0505
-/// # use kv_events::Publisher;
-/// # let publisher = Publisher::disabled();
-/// let sweep = publisher.sweep("t");
-/// sweep.skipped();
-/// drop(publisher);
-/// sweep.finish();
-/// ```
 mod a_sweep {}
 
 /// What must not go unseen is not dropped without a word, where warnings count.

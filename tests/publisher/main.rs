@@ -16,7 +16,6 @@ mod no_alloc;
 mod ordering;
 mod panicking_logger;
 mod peers;
-mod public_api;
 mod publication_points;
 mod published_stream;
 mod queue;
