@@ -52,6 +52,11 @@ impl View {
         self.tenants.values().map(HashMap::len).sum()
     }
 
+    /// Whether no object is readable anywhere.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// The first object, in the order of names, on which this view and the master's differ.
     pub fn first_difference(&self, master: &View) -> Option<String> {
         let media = |view: &View, tenant: &str, key: &str| {

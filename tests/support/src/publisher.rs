@@ -12,6 +12,7 @@ pub struct Publisher {
 
 impl Publisher {
     /// Bound to a free port.
+    #[allow(clippy::new_without_default, reason = "it starts threads")]
     pub fn new() -> Self {
         Publisher::bound_to("tcp://127.0.0.1:*", 0)
     }
