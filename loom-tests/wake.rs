@@ -2,7 +2,7 @@
 //! reports; were it ended from outside, that would wake it and hide the loss.
 
 use crate::support::{Model, ModelCall, Seen, World, at_most};
-use kv_events::internals::{Pipe, lanes, parking};
+use kv_events::internals::{Pipe, Waker, lanes, parking};
 use loom::sync::Arc;
 use loom::thread;
 use std::time::Duration;
@@ -12,9 +12,11 @@ struct Race {
     producers: u8,
     calls: u32,
     timeout: Option<Duration>,
+    /// The sender sleeps elsewhere than in its thread's parking.
+    elsewhere: bool,
 }
 
-const RACE: Race = Race { producers: 1, calls: 2, timeout: None };
+const RACE: Race = Race { producers: 1, calls: 2, timeout: None, elsewhere: false };
 
 impl Race {
     fn check(self, name: &'static str, bound: usize, floor: u64, must_see: &'static [Seen]) {
@@ -33,7 +35,7 @@ impl Race {
             let all = u64::from(self.producers) * u64::from(self.calls);
             let sender = thread::spawn({
                 let pipe = Arc::clone(&pipe);
-                move || receive(&pipe, all, self.timeout)
+                move || receive(&pipe, all, self)
             });
             producers.into_iter().for_each(|producer| producer.join().unwrap());
             let sleeps = sender.join().unwrap();
@@ -47,15 +49,20 @@ impl Race {
 }
 
 /// Takes until `all` events are accounted for; says how many times it wanted to sleep.
-fn receive(pipe: &Pipe<ModelCall>, all: u64, timeout: Option<Duration>) -> u64 {
-    pipe.register_sender();
+fn receive(pipe: &Pipe<ModelCall>, all: u64, race: Race) -> u64 {
+    // As an eventfd is: written to by whoever wakes, read by the one who sleeps.
+    let token = parking::Token::new();
+    pipe.register_sender(race.elsewhere.then(|| Waker::new(token.waker())));
     let (mut consumer, mut batch) = (pipe.consumer(), Vec::with_capacity(8));
     let (mut accounted, mut sleeps) = (0, 0);
     while accounted < all {
         accounted += pipe.take(&mut consumer, &mut batch) + batch.len() as u64;
         if batch.is_empty() {
             sleeps += 1;
-            pipe.park(timeout);
+            match race.elsewhere {
+                true => pipe.park_elsewhere(|| token.wait()),
+                false => pipe.park(race.timeout),
+            }
         }
         pipe.recycle(&mut consumer, &mut batch);
     }
@@ -80,4 +87,18 @@ fn two_producers() {
 fn timed() {
     let race = Race { timeout: Some(Duration::from_secs(1)), ..RACE };
     race.check("wake_timed", 3, 500, &[Seen::Parked, Seen::Special]);
+}
+
+/// A sender that sleeps in its transport, which a token of its own ends.
+#[test]
+fn elsewhere() {
+    let race = Race { elsewhere: true, ..RACE };
+    race.check("wake_elsewhere", 3, 1000, &[Seen::Parked, Seen::Special]);
+}
+
+/// Likewise with two producers.
+#[test]
+fn elsewhere_with_two_producers() {
+    let race = Race { elsewhere: true, producers: 2, calls: 1, ..RACE };
+    race.check("wake_elsewhere_with_two_producers", 2, 5000, &[Seen::Parked, Seen::Special]);
 }

@@ -27,6 +27,13 @@ pub enum ConfigError {
         /// What it was set to.
         text: String,
     },
+    /// Not a transport, or not one of this build.
+    Transport {
+        /// What it was set to.
+        transport: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
     /// Not one of those that can be allowed to connect.
     Peer {
         /// What it was set to.
@@ -57,6 +64,7 @@ impl fmt::Display for ConfigError {
                 f,
                 "kv_events_wait_strategy={text:?} is invalid; expected park, nap, nap:50us, poll:50us or spin (at most 100ms)"
             ),
+            ConfigError::Transport { transport, reason } => write!(f, "kv_events_transport: {transport:?} {reason}"),
             ConfigError::Peer { peer, reason } => write!(f, "kv_events_allow_peers: {peer:?} {reason}"),
             ConfigError::NamesTooLong { bytes, max_event_bytes } => write!(
                 f,

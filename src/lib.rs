@@ -63,6 +63,9 @@
 #[cfg(not(target_has_atomic = "64"))]
 compile_error!("kv-events counts in 64-bit atomics, which this target lacks");
 
+#[cfg(all(feature = "native", not(target_os = "linux")))]
+compile_error!("the native transport of kv-events waits by epoll, which is Linux's; leave the feature `native` out");
+
 #[cfg(feature = "capi")]
 mod capi;
 #[cfg(doctest)]
@@ -84,7 +87,7 @@ pub mod tracker;
 pub mod transport;
 
 mod clock;
-#[cfg(feature = "zmq")]
+#[cfg(any(feature = "zmq", feature = "native"))]
 mod endpoint;
 mod faults;
 mod lockfree;
@@ -97,7 +100,8 @@ mod outcome;
 mod sender;
 mod sync;
 mod wire;
-#[cfg(all(feature = "zmq", unix))]
+#[cfg(any(feature = "native", all(feature = "zmq", unix)))]
+#[cfg_attr(not(feature = "zmq"), allow(dead_code, unused_imports, reason = "the subscriber's"))]
 mod zmtp;
 
 /// Compiles and runs the code blocks of the pages.
@@ -110,7 +114,8 @@ mod pages {
 }
 
 pub use config::{
-    Config, MAX_BATCH_EVENTS, MAX_EVENT_BYTES, MAX_NAP, MAX_QUEUE_CAPACITY, WaitStrategy, recommended_eviction_burst,
+    Config, MAX_BATCH_EVENTS, MAX_EVENT_BYTES, MAX_NAP, MAX_QUEUE_CAPACITY, TransportKind, WaitStrategy,
+    recommended_eviction_burst,
 };
 pub use error::{ConfigError, EndpointError, Shortage, StartError};
 pub use media::{MediaSet, Medium, Replica, ReplicaKind};
@@ -137,6 +142,11 @@ pub mod internals {
     pub mod zmtp {
         pub use crate::subscriber::zmtp::{Arrival, Budget, Heard, Limits, Machine};
         pub use crate::zmtp::Broken;
+    }
+    /// What reads a subscriber's bytes.
+    #[cfg(feature = "native")]
+    pub mod native {
+        pub use crate::transport::native::parser::{Bad, Parser, opening};
     }
     pub use crate::sender::*;
     #[cfg(kv_events_loom)]

@@ -9,7 +9,7 @@ pub(crate) fn copied(text: &str) -> Option<String> {
 }
 
 /// Whether there is some for small things. Looks for more than they take, since allocators keep small pieces apart.
-#[cfg_attr(not(feature = "zmq"), allow(dead_code))]
+#[cfg_attr(kv_events_loom, allow(dead_code))]
 pub(crate) fn is_left() -> bool {
     let mut some = Vec::<u8>::new();
     some.try_reserve_exact(4096).is_ok() && !std::hint::black_box(some.as_mut_ptr()).is_null()

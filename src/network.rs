@@ -23,7 +23,7 @@ impl Network {
         (bits <= most).then_some(Network { address, bits })
     }
 
-    #[cfg_attr(not(feature = "zmq"), allow(dead_code, reason = "nobody connects"))]
+    #[cfg_attr(not(any(feature = "zmq", feature = "native")), allow(dead_code, reason = "nobody connects"))]
     /// Whether `peer` is one of them. IPv4 written as IPv6 is IPv4.
     fn contains(&self, peer: IpAddr) -> bool {
         match (self.address.to_canonical(), peer.to_canonical()) {
@@ -36,6 +36,12 @@ impl Network {
             _ => false,
         }
     }
+}
+
+/// Whether one of the networks has the address.
+#[cfg(feature = "native")]
+pub(crate) fn allows_address(networks: &[Network], address: IpAddr) -> bool {
+    networks.iter().any(|network| network.contains(address))
 }
 
 /// Whether one of the networks has the peer, as libzmq writes its address.

@@ -5,7 +5,7 @@
 
 use crate::config::WaitStrategy;
 use crate::faults::fault;
-use crate::lockfree::{Batch, Call, Consumer, Held, Pipe};
+use crate::lockfree::{Batch, Call, Consumer, Held, Pipe, Waker};
 use crate::log_throttle::is_power_of_ten;
 use crate::sync::{Gauge, OnceLock, pause};
 use crate::transport::{Message, SendError, Transport};
@@ -106,6 +106,8 @@ pub struct Sender<'a, T, A, X> {
     next_heartbeat: Option<Instant>,
     next_upkeep: Option<Instant>,
     napped: bool,
+    /// Reaches it where it sleeps, if that is in its transport.
+    waker: Option<Waker>,
 }
 
 impl<'a, T: Call, A: Assemble<T>, X: Transport> Sender<'a, T, A, X> {
@@ -127,9 +129,15 @@ impl<'a, T: Call, A: Assemble<T>, X: Transport> Sender<'a, T, A, X> {
             next_heartbeat: None,
             next_upkeep: None,
             napped: false,
+            waker: None,
         };
         sender.schedule_heartbeat();
         sender
+    }
+
+    /// Has it sleep in the transport's [`wait`](Transport::wait), which `waker` ends. To be called before it runs.
+    pub fn sleep_in_transport(&mut self, waker: Waker) {
+        self.waker = Some(waker);
     }
 
     /// Sends until stop has begun and all is drained, or its deadline has passed; what is left then is counted as abandoned.
@@ -139,9 +147,12 @@ impl<'a, T: Call, A: Assemble<T>, X: Transport> Sender<'a, T, A, X> {
     ///
     /// Why it cannot go on. [`settle_failure`](Self::settle_failure) has to be called then, and after a panic.
     pub fn run(&mut self) -> Result<(), String> {
-        self.pipe.register_sender();
+        self.pipe.register_sender(self.waker.clone());
         self.upkeep();
         while !self.is_overdue() {
+            if self.next_upkeep.is_some_and(|at| at <= Instant::now()) {
+                self.upkeep();
+            }
             if self.send_batch()? {
                 self.napped = false;
             } else if self.gap_pending && self.retry_at.is_none_or(|at| at <= Instant::now()) {
@@ -197,7 +208,8 @@ impl<'a, T: Call, A: Assemble<T>, X: Transport> Sender<'a, T, A, X> {
         // The gap is ours from here on, whatever happens next.
         self.last += gap;
         self.unsettled = events;
-        let outcome = transmit(&mut self.payloads, &mut self.transport, sequence, events, batch);
+        let waiting = self.tally.queue_length.get();
+        let outcome = transmit(&mut self.payloads, &mut self.transport, (sequence, events, waiting), batch);
         match &outcome {
             Ok(bytes) => self.sent(sequence, events, *bytes),
             Err(_) => self.fail(sequence, events),
@@ -216,7 +228,7 @@ impl<'a, T: Call, A: Assemble<T>, X: Transport> Sender<'a, T, A, X> {
     /// Sends a message without events: it tells of what was lost last, or that the publisher is alive. One that fails
     /// takes no number and leaves all as it was.
     fn send_empty(&mut self) -> Result<(), String> {
-        match transmit(&mut self.payloads, &mut self.transport, self.last + 1, 0, self.pipe.batch(&[])) {
+        match transmit(&mut self.payloads, &mut self.transport, (self.last + 1, 0, 0), self.pipe.batch(&[])) {
             Ok(bytes) => self.sent(self.last + 1, 0, bytes),
             Err(SendError::Failed(cause)) => {
                 self.say_failed(&cause);
@@ -283,17 +295,30 @@ impl<'a, T: Call, A: Assemble<T>, X: Transport> Sender<'a, T, A, X> {
         match self.pace.wait {
             WaitStrategy::Nap(nap) if !self.napped => {
                 self.napped = true;
-                std::thread::sleep(at_most(nap));
+                self.rest(at_most(nap));
             }
             WaitStrategy::Nap(_) | WaitStrategy::Park => {
                 self.napped = false;
-                self.pipe.park(timeout);
+                match &self.waker {
+                    None => self.pipe.park(timeout),
+                    Some(_) => self.pipe.park_elsewhere(|| self.transport.wait(timeout)),
+                }
             }
-            WaitStrategy::Poll(interval) => std::thread::sleep(at_most(interval)),
-            WaitStrategy::Spin => (0..64).for_each(|_| std::hint::spin_loop()),
+            WaitStrategy::Poll(interval) => self.rest(at_most(interval)),
+            WaitStrategy::Spin => {
+                if self.waker.is_some() {
+                    self.transport.wait(Some(Duration::ZERO));
+                }
+                (0..64).for_each(|_| std::hint::spin_loop());
+            }
         }
-        if self.next_upkeep.is_some_and(|at| at <= Instant::now()) {
-            self.upkeep();
+    }
+
+    /// Sleeps for so long, where no call ends it.
+    fn rest(&mut self, time: Duration) {
+        match &self.waker {
+            None => std::thread::sleep(time),
+            Some(_) => self.transport.wait(Some(time)),
         }
     }
 
@@ -322,17 +347,17 @@ impl<'a, T: Call, A: Assemble<T>, X: Transport> Sender<'a, T, A, X> {
     }
 }
 
-/// Sends a batch as one message. Returns the bytes of its payload.
+/// Sends a batch as one message of this number, with so many events, before so many more. Returns the bytes of its payload.
 fn transmit<T: Call, A: Assemble<T>>(
     payloads: &mut A,
     transport: &mut impl Transport,
-    sequence: u64,
-    events: u64,
+    (sequence, events, waiting): (u64, u64, u64),
     batch: Batch<'_, T>,
 ) -> Result<usize, SendError> {
     let head = payloads.head(batch);
     let len = payloads.len(&head);
-    transport.send(&Message::new(sequence, events, len, &|place| payloads.write(&head, batch, place)))?;
+    let fill = |place: &mut [u8]| payloads.write(&head, batch, place);
+    transport.send(&Message::new(sequence, events, len, &fill).before(waiting))?;
     payloads.sent(&head);
     Ok(len)
 }

@@ -1,5 +1,7 @@
 //! How a publisher is doing, and how it stopped.
 
+use crate::transport::PeerReport;
+
 /// A publisher's figures at one moment. Each only ever rises, except where its documentation says otherwise; they are
 /// read one after another, so sums hold exactly only when nothing is under way.
 ///
@@ -64,6 +66,16 @@ pub struct Status {
     /// What keeps new subscribers out now (no descriptor is left, the `ipc` path is gone); `None` while nothing does. Those
     /// that are connected are served all the same, and the publisher stays `healthy`.
     pub endpoint_fault: Option<String>,
+    /// Connections closed for want of a descriptor, for a limit, or for what they said. Native transport only, as are the next
+    /// three.
+    pub refused_connections: u64,
+    /// Messages that a subscriber did not get since too many waited for it; each counts once for each of them. No event in
+    /// them counts as dropped here: to the publisher it was published.
+    pub peer_dropped_messages: u64,
+    /// Events in those messages.
+    pub peer_dropped_events: u64,
+    /// The subscribers that are connected now.
+    pub peers: Vec<PeerReport>,
 }
 
 /// How a stop went.

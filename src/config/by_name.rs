@@ -32,7 +32,7 @@ macro_rules! written_as_it_is {
     };
 }
 
-written_as_it_is!(bool, String, Vec<String>, super::WaitStrategy);
+written_as_it_is!(bool, String, Vec<String>, super::WaitStrategy, super::TransportKind);
 
 macro_rules! written_as_integers {
     ($($type:ty),*) => {
@@ -152,6 +152,11 @@ settings! {
     "kv_events_linger" => linger;
     "kv_events_allow_peers" => allow_peers;
     "kv_events_keepalive" => keepalive;
+    "kv_events_transport" => transport;
+    "kv_events_peer_queue_bytes" => peer_queue_bytes;
+    "kv_events_total_queue_bytes" => total_queue_bytes;
+    "kv_events_max_peers" => max_peers;
+    "kv_events_max_peers_per_address" => max_peers_per_address;
 }
 
 impl<'de> Deserialize<'de> for Config {

@@ -2,11 +2,13 @@
 
 #[cfg(feature = "serde")]
 mod by_name;
+mod transport;
 mod wait;
 
 use crate::error::ConfigError;
 use crate::network::Network;
 use std::time::Duration;
+pub use transport::TransportKind;
 pub use wait::{MAX_NAP, WaitStrategy};
 
 /// The largest `queue_capacity`, events. The queue's table takes 8 bytes of address space for each of them (rounded up to a
@@ -66,6 +68,11 @@ pub struct Config {
     pub(crate) linger: Duration,
     pub(crate) allow_peers: Vec<String>,
     pub(crate) keepalive: Duration,
+    pub(crate) transport: TransportKind,
+    pub(crate) peer_queue_bytes: usize,
+    pub(crate) total_queue_bytes: usize,
+    pub(crate) max_peers: usize,
+    pub(crate) max_peers_per_address: usize,
 }
 
 /// Disabled, with every other setting at its default.
@@ -94,6 +101,11 @@ impl Default for Config {
             linger: Duration::from_secs(1),
             allow_peers: Vec::new(),
             keepalive: Duration::from_secs(45),
+            transport: TransportKind::default(),
+            peer_queue_bytes: 256 << 20,
+            total_queue_bytes: 1 << 30,
+            max_peers: 1024,
+            max_peers_per_address: 0,
         }
     }
 }
@@ -178,6 +190,18 @@ impl Config {
         /// whose subscriber has vanished without a word (its host lost power, say) is ended after that time, 3 s to an hour.
         /// So is one whose subscriber has taken nothing for that long while more was waiting for it than the system holds.
         keepalive: Duration;
+        /// `kv_events_transport`: `zmq` (the default where there is libzmq) or `native`, what carries the messages.
+        transport: TransportKind;
+        /// `kv_events_peer_queue_bytes`, default 256 MiB, 64 KiB up: bytes that may wait for one subscriber, beside
+        /// `send_hwm`, whichever is reached first; one message may in any case. Native transport only, as are the next three.
+        peer_queue_bytes: usize;
+        /// `kv_events_total_queue_bytes`, default 1 GiB, 64 KiB up: bytes of messages that may wait for all subscribers
+        /// together, each counted once. Beyond it those that are behind lose the newest, as for their own marks.
+        total_queue_bytes: usize;
+        /// `kv_events_max_peers`, default 1024; 0 is no limit: connections at once.
+        max_peers: usize;
+        /// `kv_events_max_peers_per_address`, default 0, which is no limit: connections from one address at once, by TCP.
+        max_peers_per_address: usize;
     }
 
     /// `kv_events_allow_peers`: addresses (`10.0.0.7`, `::1`) and networks (`10.0.0.0/8`, `fd00::/8`) that may connect by
@@ -264,6 +288,8 @@ impl Config {
             ("kv_events_max_batch_bytes", self.max_batch_bytes, 1, 1 << 30),
             ("kv_events_retain_bytes", self.retain_bytes, 512, MAX_EVENT_BYTES * 2),
             ("kv_events_send_hwm", self.send_hwm as usize, 0, i32::MAX as usize),
+            ("kv_events_peer_queue_bytes", self.peer_queue_bytes, 64 << 10, usize::MAX),
+            ("kv_events_total_queue_bytes", self.total_queue_bytes, 64 << 10, usize::MAX),
         ];
         for (setting, value, min, max) in ranges {
             if !(min..=max).contains(&value) {
@@ -280,6 +306,15 @@ impl Config {
             let value = usize::try_from(self.keepalive.as_millis()).unwrap_or(usize::MAX);
             let (min, max) = (*KEEPALIVE_MS.start() as usize, *KEEPALIVE_MS.end() as usize);
             return Err(ConfigError::OutOfRange { setting: "kv_events_keepalive", value, min, max });
+        }
+        let is_there = match self.transport {
+            // A build without any publishes nothing and says so.
+            TransportKind::Zmq => cfg!(feature = "zmq") || !cfg!(feature = "native"),
+            TransportKind::Native => cfg!(feature = "native"),
+        };
+        if !is_there {
+            let reason = "is not in this build; build with the feature of that name, or choose another";
+            return Err(ConfigError::Transport { transport: self.transport.to_string(), reason });
         }
         if let Some(peer) = self.allow_peers.iter().find(|peer| Network::parse(peer).is_none()) {
             let reason = "is neither an IP address nor a network like 10.0.0.0/8";

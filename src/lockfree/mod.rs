@@ -75,4 +75,4 @@ pub use pool::{Pool, Returns};
 pub use ring::Limits;
 pub use ring::{CHUNK, Ring, Taken, Taker};
 pub use sweep::{SweepEnd, SweepTable, SweepToken};
-pub use wake::{Closed, Wake};
+pub use wake::{Closed, Wake, Waker};

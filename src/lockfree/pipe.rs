@@ -1,7 +1,7 @@
 //! Ring, pool and wake put together: what a call goes through, from its frame to the sender's hand.
 
 use super::ring::{Limits, Ring, Taker};
-use super::{Call, Closed, Held, Pool, Returns, Wake};
+use super::{Call, Closed, Held, Pool, Returns, Wake, Waker};
 use crate::faults::fault;
 use std::time::{Duration, Instant};
 
@@ -171,13 +171,18 @@ impl<T: Call> Pipe<T> {
     }
 
     /// Sender: see [`Wake::register`].
-    pub fn register_sender(&self) {
-        self.wake.register();
+    pub fn register_sender(&self, waker: Option<Waker>) {
+        self.wake.register(waker);
     }
 
     /// Sender: sleeps until there is something to do; see [`Wake::park`].
     pub fn park(&self, timeout: Option<Duration>) {
         self.wake.park(timeout, || self.ring.is_empty());
+    }
+
+    /// Sender: see [`Wake::park_elsewhere`].
+    pub fn park_elsewhere(&self, wait: impl FnOnce()) {
+        self.wake.park_elsewhere(|| self.ring.is_empty(), wait);
     }
 
     /// Begins to stop: calls are refused from now on, also if another stop began before; `false` then. See [`Wake::close`].

@@ -8,6 +8,8 @@ use crate::faults::{fault, weaken};
 use crate::sync::{
     AtomicU32, AtomicU64, OnceLock, Ordering, Thread, current, fence, fence_after_exchange, park, park_timeout,
 };
+use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The sender sleeps, or is about to, and wants to be unparked.
@@ -35,11 +37,38 @@ pub enum Closed {
     Forked,
 }
 
+/// Ends a sleep of the sender's that is not the parking of its thread. Like `unpark` it is a token: one that comes before
+/// the sleep ends it at once.
+#[derive(Clone)]
+pub struct Waker(Arc<dyn Fn() + Send + Sync>);
+
+impl Waker {
+    /// One that calls `wake`.
+    pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
+        Waker(Arc::new(wake))
+    }
+}
+
+impl fmt::Debug for Waker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Waker")
+    }
+}
+
+/// Where the sender sleeps.
+#[derive(Debug)]
+enum Sleeper {
+    /// Parked.
+    Thread(Thread),
+    /// In a wait of its transport's.
+    Elsewhere(Waker),
+}
+
 /// The word of state, and whom to wake.
 #[derive(Debug)]
 pub struct Wake {
     state: AtomicU32,
-    sender: OnceLock<Thread>,
+    sender: OnceLock<Sleeper>,
     /// Nanoseconds after `since` plus 1, or one of the two above. Set before CLOSING is, read after it was seen.
     deadline: AtomicU64,
     since: Instant,
@@ -99,33 +128,30 @@ impl Wake {
         // Whoever takes PARKED away is the one to unpark, once. Acquire: pairs with the Release that set it, so that the
         // sender's registration is there. Not Release: the sender finds the call by the fences, not by the flag.
         if self.state.fetch_and(!PARKED, Ordering::Acquire) & PARKED != 0 || fault!(WakesAlways) {
-            if let Some(sender) = self.sender.get() {
-                sender.unpark();
+            match self.sender.get() {
+                Some(Sleeper::Thread(sender)) => sender.unpark(),
+                Some(Sleeper::Elsewhere(waker)) => (waker.0)(),
+                None => {}
             }
         }
     }
 
-    /// The calling thread is the sender from now on. To be called once, before it first parks.
-    pub fn register(&self) {
-        let first = self.sender.set(current()).is_ok();
+    /// The calling thread is the sender from now on, and sleeps where `waker` reaches it, if there is one. To be called once,
+    /// before it first parks.
+    pub fn register(&self, waker: Option<Waker>) {
+        let sleeper = waker.map_or_else(|| Sleeper::Thread(current()), Sleeper::Elsewhere);
+        let first = self.sender.set(sleeper).is_ok();
         debug_assert!(first, "two senders on one queue");
     }
 
     /// Parks the sender until a producer or stop wakes it, or `timeout` has passed; returns at once if `is_empty` says
     /// that there is something to do. Returns early at will, like any park.
     pub fn park(&self, timeout: Option<Duration>, is_empty: impl Fn() -> bool) {
-        // Release: whoever sees PARKED and wants to unpark finds whom (see `unpark`).
-        self.state.fetch_or(PARKED, Ordering::Release);
-        // Orders "I am parked" before the look at the queue. Pairs with the fence in `notify`. No ordering of the line
-        // above would do: it is a write before a read.
-        if !fault!(NoSenderFence) {
-            fence(Ordering::SeqCst);
-        }
-        if fault!(ParkWithoutRecheck) || is_empty() {
+        self.sleep(is_empty, |state| {
             // Relaxed: nothing is read on the strength of it. After a wake-up the queue is looked at anew, in the end behind
-            // this function's fence, and stop by `is_closing`. A CLOSING that came before PARKED was set is seen for
-            // certain, by the write above; one that came after has seen PARKED and unparks.
-            while self.state.load(Ordering::Relaxed) & (PARKED | CLOSING) == PARKED {
+            // the fence in `sleep`, and stop by `is_closing`. A CLOSING that came before PARKED was set is seen for
+            // certain, by the write there; one that came after has seen PARKED and unparks.
+            while state.load(Ordering::Relaxed) & (PARKED | CLOSING) == PARKED {
                 match timeout {
                     None => park(),
                     Some(timeout) => {
@@ -134,6 +160,29 @@ impl Wake {
                     }
                 }
             }
+        });
+    }
+
+    /// Likewise for a sender that was registered with a waker: `wait` sleeps until that was called, or returns early.
+    pub fn park_elsewhere(&self, is_empty: impl Fn() -> bool, wait: impl FnOnce()) {
+        self.sleep(is_empty, |state| {
+            // Relaxed, as in `park`.
+            if state.load(Ordering::Relaxed) & (PARKED | CLOSING) == PARKED {
+                wait();
+            }
+        });
+    }
+
+    fn sleep(&self, is_empty: impl Fn() -> bool, sleep: impl FnOnce(&AtomicU32)) {
+        // Release: whoever sees PARKED and wants to unpark finds whom (see `unpark`).
+        self.state.fetch_or(PARKED, Ordering::Release);
+        // Orders "I am parked" before the look at the queue. Pairs with the fence in `notify`. No ordering of the line
+        // above would do: it is a write before a read.
+        if !fault!(NoSenderFence) {
+            fence(Ordering::SeqCst);
+        }
+        if fault!(ParkWithoutRecheck) || is_empty() {
+            sleep(&self.state);
         }
         // Relaxed: whoever sees the flag gone has nothing to read on the strength of it.
         self.state.fetch_and(!PARKED, Ordering::Relaxed);

@@ -32,6 +32,12 @@ impl Needs {
         Needs { descriptors: Self::SOCKET.descriptors + more, threads: Self::SOCKET.threads + 1, bytes: BYTES }
     }
 
+    /// What a publisher without libzmq takes: these descriptors and the sender's thread.
+    #[cfg(feature = "native")]
+    pub(crate) const fn native(descriptors: usize) -> Needs {
+        Needs { descriptors, threads: 1, bytes: BYTES }
+    }
+
     /// What `count` endpoints of a subscriber take: a connection or a listener each.
     #[cfg_attr(not(unix), allow(dead_code, reason = "there is no subscriber"))]
     pub(crate) const fn endpoints(count: usize) -> Needs {

@@ -2,6 +2,7 @@
 
 use super::DROP_DEADLINE;
 use super::payload::Payloads;
+use super::thread::send_until_stopped;
 use crate::config::{CALLERS, Config};
 use crate::error::{ConfigError, StartError};
 use crate::lockfree::{Closed, Held, Limits, Pipe, SweepEnd, SweepTable, SweepToken};
@@ -10,7 +11,7 @@ use crate::memory::copied;
 use crate::names::{CopyNames, Known, Names};
 use crate::object::Object;
 use crate::outcome::{Outcome, Refusal};
-use crate::sender::{Pace, Sender, Tally};
+use crate::sender::{Pace, Tally};
 use crate::status::{Status, StopReport};
 use crate::sync::{Counter, Latest};
 use crate::transport::{Opened, Report, Transport};
@@ -19,7 +20,6 @@ use crate::wire::frame::Frame;
 use crate::wire::message::PayloadWriter;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) pipe: Pipe<Frame>,
-    tally: Tally,
+    pub(super) tally: Tally,
     closed: Mutex<bool>,
     closed_changed: Condvar,
 }
@@ -102,14 +102,15 @@ impl Live {
                 let shared = Arc::clone(&shared);
                 move || {
                     let _closed = ClosedOnDrop(&shared);
-                    let opened = transport.open();
+                    let mut opened = transport.open();
                     let is_open = opened.is_ok();
+                    let waker = opened.as_mut().ok().and_then(|opened| opened.waker.take());
                     if !is_open {
                         // What it holds is free by the time that its error is told.
                         drop(transport);
                         let _ = tell.send(opened);
                     } else if tell.send(opened).is_ok() {
-                        send_until_stopped(&shared, payloads, transport, pace, linger);
+                        send_until_stopped(&shared, payloads, (transport, waker), pace, linger);
                     }
                 }
             })
@@ -284,7 +285,7 @@ impl Live {
         // Without memory there are figures all the same.
         let reason = tally.failure_reason.get();
         let report = self.opened.report.as_ref().map_or_else(Report::default, |report| report());
-        let Report { refused_peers, endpoint_faults, endpoint_fault } = report;
+        let Report { refused_peers, endpoint_faults, endpoint_fault, .. } = report;
         Status {
             enabled: true,
             stopped: pipe.is_closing(),
@@ -313,6 +314,10 @@ impl Live {
             refused_peers,
             endpoint_faults,
             endpoint_fault,
+            refused_connections: report.refused_connections,
+            peer_dropped_messages: report.peer_dropped_messages,
+            peer_dropped_events: report.peer_dropped_events,
+            peers: report.peers,
         }
     }
 
@@ -388,41 +393,6 @@ impl From<Closed> for Refusal {
             Closed::Forked => Refusal::Forked,
         }
     }
-}
-
-/// The sender thread's life, and what it leaves in order if it dies.
-fn send_until_stopped(
-    shared: &Shared,
-    payloads: Payloads,
-    transport: Box<dyn Transport>,
-    pace: Pace,
-    linger: Duration,
-) {
-    crate::os::use_batch_scheduling();
-    let mut sender = Sender::new(&shared.pipe, &shared.tally, payloads, transport, pace);
-    let cause = match catch_unwind(AssertUnwindSafe(|| sender.run())) {
-        Ok(Ok(())) => None,
-        Ok(Err(cause)) => Some(cause),
-        Err(panic) => Some(format!("it panicked: {}", panic_text(&*panic))),
-    };
-    if let Some(cause) = cause {
-        // Told last: the program's logger may panic or take its time.
-        sender.settle_failure(cause.clone());
-        crate::logging::failure!("kv-events: the sender died, nothing more is published: {cause}");
-    }
-    let mut transport = sender.into_transport();
-    let linger = match shared.pipe.deadline() {
-        // A little of what is left stays for closing itself.
-        Some(deadline) => linger.min(deadline.saturating_duration_since(Instant::now()).mul_f64(0.9)),
-        None => linger,
-    };
-    transport.close(linger);
-}
-
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("for a reason it did not put in words")
 }
 
 /// Says that the thread has let go of everything, however it ends.

@@ -5,10 +5,13 @@ mod fork;
 mod live;
 mod payload;
 mod sweep;
+mod thread;
 
 use live::{Live, StopOnDrop};
 
 use crate::config::Config;
+#[cfg(feature = "native")]
+use crate::config::TransportKind;
 use crate::error::StartError;
 use crate::lockfree::SweepToken;
 use crate::media::{MediaSet, Medium};
@@ -78,14 +81,22 @@ pub struct Publisher {
 }
 
 impl Publisher {
-    /// Starts a publisher: binds the socket and starts the sender thread. With `enabled` false, or built without the
-    /// feature `zmq`, nothing is opened and every call does nothing.
+    /// Starts a publisher: binds the socket and starts the sender thread. With `enabled` false, or built with neither of the
+    /// features `zmq` and `native`, nothing is opened and every call does nothing.
     ///
     /// # Errors
     ///
     /// Says which setting is wrong, or names the endpoint and why it cannot be bound; nothing is left behind.
     pub fn start(config: Config) -> Result<Publisher, StartError> {
         config.validate()?;
+        #[cfg(feature = "native")]
+        if config.transport == TransportKind::Native {
+            let transport = crate::transport::native::NativeSocket::of(&config);
+            if config.enabled {
+                crate::os::prove(transport.needs())?;
+            }
+            return Self::start_with(config, transport);
+        }
         #[cfg(feature = "zmq")]
         {
             let transport = crate::transport::zmq::PubSocket::of(&config);
@@ -97,7 +108,9 @@ impl Publisher {
         #[cfg(not(feature = "zmq"))]
         {
             if config.enabled {
-                crate::logging::warning!("kv-events: built without the feature `zmq`: nothing is published");
+                crate::logging::warning!(
+                    "kv-events: built without a transport (feature `zmq` or `native`): nothing is published"
+                );
             }
             Ok(Publisher::disabled())
         }

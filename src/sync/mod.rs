@@ -49,6 +49,33 @@ pub mod parking {
     #[derive(Clone, Debug)]
     pub struct Thread(Arc<Notify>);
 
+    /// What a sender may sleep on instead.
+    #[derive(Debug)]
+    pub struct Token(Arc<Notify>);
+
+    impl Token {
+        /// Nobody has woken anyone.
+        #[allow(clippy::new_without_default, reason = "for models")]
+        pub fn new() -> Self {
+            Token(Arc::new(Notify::new()))
+        }
+
+        /// Ends a wait.
+        pub fn waker(&self) -> impl Fn() + Send + Sync + 'static + use<> {
+            let notify = Arc::clone(&self.0);
+            move || {
+                UNPARKS.set(UNPARKS.get() + 1);
+                notify.notify();
+            }
+        }
+
+        /// Waits for the waker.
+        pub fn wait(&self) {
+            PARKS.set(PARKS.get() + 1);
+            self.0.wait();
+        }
+    }
+
     loom::thread_local! {
         static TOKEN: Arc<Notify> = Arc::new(Notify::new());
     }

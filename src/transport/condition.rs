@@ -28,6 +28,7 @@ impl Condition {
             refused_peers: self.refused_peers.get(),
             endpoint_faults: self.faults.get(),
             endpoint_fault: fault.as_deref().map(|text| copied(text).unwrap_or_default()),
+            ..Report::default()
         }
     }
 

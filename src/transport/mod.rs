@@ -32,12 +32,15 @@
 
 pub mod memory;
 
-#[cfg(feature = "zmq")]
+#[cfg(any(feature = "zmq", feature = "native"))]
 mod condition;
+#[cfg(feature = "native")]
+pub(crate) mod native;
 #[cfg(feature = "zmq")]
 pub(crate) mod zmq;
 
 use crate::error::StartError;
+use crate::lockfree::Waker;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,10 +67,17 @@ pub trait Transport: Send {
     /// See [`SendError`]. What a transport drops for some receivers alone is no error: they see a jump in the numbers.
     fn send(&mut self, message: &Message<'_>) -> Result<(), SendError>;
 
-    /// Does what would otherwise be left until the next message. Called before the first one and then, while nothing is sent,
-    /// each time the returned interval is over; `None` for not again. Never waits.
+    /// Does what has to be done from time to time. Called before the first message and then, between messages, each time the
+    /// returned interval is over; `None` for not again. Never waits.
     fn upkeep(&mut self) -> Option<Duration> {
         None
+    }
+
+    /// Sleeps while there is nothing to send, for `timeout` at most (`None`: without end), and meanwhile does what a transport
+    /// has to do that waits for something of its own, for sockets say. Only called if [`Opened::wakes_by`] has told what ends
+    /// it; without that the sender sleeps by itself. May return early.
+    fn wait(&mut self, timeout: Option<Duration>) {
+        let _ = timeout;
     }
 
     /// Closes, after the last message. May wait for `linger`, until what was sent has been fetched.
@@ -89,6 +99,10 @@ impl<X: Transport + ?Sized> Transport for Box<X> {
         (**self).upkeep()
     }
 
+    fn wait(&mut self, timeout: Option<Duration>) {
+        (**self).wait(timeout);
+    }
+
     fn close(&mut self, linger: Duration) {
         (**self).close(linger);
     }
@@ -98,6 +112,7 @@ impl<X: Transport + ?Sized> Transport for Box<X> {
 pub struct Message<'a> {
     sequence: u64,
     events: u64,
+    waiting: u64,
     len: usize,
     fill: &'a dyn Fn(&mut [u8]),
 }
@@ -106,7 +121,13 @@ impl<'a> Message<'a> {
     /// A message of `events` events, whose payload has `len` bytes and is written by `fill` over that many, the same
     /// however often it is asked.
     pub fn new(sequence: u64, events: u64, len: usize, fill: &'a dyn Fn(&mut [u8])) -> Self {
-        Message { sequence, events, len, fill }
+        Message { sequence, events, waiting: 0, len, fill }
+    }
+
+    /// The same with `waiting` events in the queue behind it.
+    #[must_use]
+    pub fn before(self, waiting: u64) -> Self {
+        Message { waiting, ..self }
     }
 
     /// Its number.
@@ -117,6 +138,12 @@ impl<'a> Message<'a> {
     /// Events in it; 0 if it only tells that the publisher is alive, or of a loss.
     pub fn events(&self) -> u64 {
         self.events
+    }
+
+    /// Events that were in the queue behind it when it was made. If there are any, another message or a call of
+    /// [`Transport::wait`] follows at once: a transport may put off what it can do better for several messages.
+    pub fn waiting(&self) -> u64 {
+        self.waiting
     }
 
     /// Length of the payload, bytes.
@@ -181,6 +208,7 @@ pub struct Opened {
     pub(crate) endpoint: String,
     pub(crate) send_hwm: u64,
     pub(crate) report: Option<Arc<dyn Fn() -> Report + Send + Sync>>,
+    pub(crate) waker: Option<Waker>,
 }
 
 impl Opened {
@@ -203,6 +231,14 @@ impl Opened {
         self.report = Some(Arc::new(report));
         self
     }
+
+    /// Has the sender sleep in [`Transport::wait`], which `wake` ends: also if it is called before that began. It is called
+    /// by the callers' threads, in the middle of a call, so it must neither wait nor allocate.
+    #[must_use]
+    pub fn wakes_by(mut self, wake: impl Fn() + Send + Sync + 'static) -> Self {
+        self.waker = Some(Waker::new(wake));
+        self
+    }
 }
 
 impl fmt::Debug for Opened {
@@ -221,4 +257,33 @@ pub struct Report {
     pub endpoint_faults: u64,
     /// What keeps them out now.
     pub endpoint_fault: Option<String>,
+    /// Connections closed for want of a descriptor, for a limit, or for what they said.
+    pub refused_connections: u64,
+    /// Messages that a receiver did not get since too many waited for it; each counts once for each of them.
+    pub peer_dropped_messages: u64,
+    /// Events in those messages.
+    pub peer_dropped_events: u64,
+    /// Those who receive now.
+    pub peers: Vec<PeerReport>,
+}
+
+/// How one receiver is doing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct PeerReport {
+    /// Where it connects from.
+    pub address: String,
+    /// When it connected, ms since the epoch.
+    pub since_ms: u64,
+    /// Messages that wait for it.
+    pub queued_messages: u64,
+    /// Bytes in those messages.
+    pub queued_bytes: u64,
+    /// Bytes that the system has taken for it.
+    pub sent_bytes: u64,
+    /// Messages that it did not get, since too many waited for it.
+    pub dropped_messages: u64,
+    /// Events in those messages.
+    pub dropped_events: u64,
 }

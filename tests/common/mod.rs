@@ -5,6 +5,9 @@
 pub mod recorder;
 #[cfg(feature = "zmq")]
 pub mod sub;
+pub mod transport;
+
+pub use transport::config;
 
 use rmpv::Value;
 

@@ -80,5 +80,5 @@ pub fn counted(publisher: &Publisher, events: u64) {
 
 /// A configuration on a free loopback port.
 pub fn loopback() -> Config {
-    Config::new("tcp://127.0.0.1:0", "backend-0")
+    super::config("tcp://127.0.0.1:0", "backend-0")
 }

@@ -42,6 +42,9 @@ mod soak;
 #[cfg(target_os = "linux")]
 mod table;
 #[cfg(target_os = "linux")]
+#[path = "../common/transport.rs"]
+mod transport;
+#[cfg(target_os = "linux")]
 mod words;
 #[cfg(target_os = "linux")]
 use test_support::zmtp;

@@ -3,7 +3,7 @@
 use crate::reader::{END, PROBE};
 use crate::table::{KEYS, Table};
 use crate::words::Words;
-use kv_events::{Before, Config, MediaSet, Object, Publisher, WaitStrategy};
+use kv_events::{Before, MediaSet, Object, Publisher, WaitStrategy};
 use std::fmt::Write as _;
 use std::io::BufRead;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 pub fn main(words: &Words) {
     crate::os::interruptible();
-    let config = Config::new(words.text("endpoint"), "faults")
+    let config = crate::transport::config(words.text("endpoint"), "faults")
         .queue_capacity(words.number("capacity") as usize)
         .eviction_burst(words.number("burst").max(1) as usize)
         .send_hwm(words.number("hwm") as u32)
@@ -68,7 +68,7 @@ pub fn main(words: &Words) {
 
 /// A publisher that says something only when it is told to.
 pub fn idle() {
-    let publisher = Publisher::start(Config::new("tcp://127.0.0.1:0", "faults")).unwrap();
+    let publisher = Publisher::start(crate::transport::config("tcp://127.0.0.1:0", "faults")).unwrap();
     println!("ready endpoint={}", publisher.bound_endpoint().unwrap());
     let (orders, mut accepted) = (orders(), 0);
     while orders.recv().unwrap() == "publish" {

@@ -3,7 +3,7 @@
 
 use test_support::python;
 
-use kv_events::{Config, MediaSet, Object, Publisher, Status};
+use kv_events::{MediaSet, Object, Publisher, Status};
 use metrics_exporter_prometheus::PrometheusBuilder;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use serde_json::Value;
@@ -15,7 +15,7 @@ use std::time::Duration;
 const BACKEND: &str = "b \"1\" \\n\n\u{e9}";
 
 fn busy_publisher() -> Publisher {
-    let publisher = Publisher::start(Config::new("tcp://127.0.0.1:0", "b").queue_capacity(1000)).unwrap();
+    let publisher = Publisher::start(crate::common::config("tcp://127.0.0.1:0", "b").queue_capacity(1000)).unwrap();
     publisher.committed(&Object::new("t", "k"), MediaSet::BOTH);
     publisher.committed(&Object::new("t", ""), MediaSet::CPU);
     assert!(publisher.stop(Duration::from_secs(20)).closed);

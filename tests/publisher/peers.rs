@@ -4,7 +4,7 @@
 use crate::common::sub::{Sub, loopback};
 use crate::common::wait_until;
 use kv_events::subscriber::{Settings, Subscriber};
-use kv_events::{Config, Publisher, StartError};
+use kv_events::{Publisher, StartError};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::fd::{AsRawFd, RawFd};
@@ -37,7 +37,7 @@ fn those_that_are_named_may_connect() {
 
 #[test]
 fn others_are_refused_and_counted_and_cost_the_named_ones_nothing() {
-    let publisher = Publisher::start(Config::new("tcp://0.0.0.0:0", "b").allow_peers(["127.0.0.2"])).unwrap();
+    let publisher = Publisher::start(crate::common::config("tcp://0.0.0.0:0", "b").allow_peers(["127.0.0.2"])).unwrap();
     let port = endpoint(&publisher).rsplit_once(':').unwrap().1;
     let address = format!("tcp://127.0.0.1:{port}");
     // From 127.0.0.1, whatever they speak.
@@ -75,7 +75,7 @@ fn others_are_refused_and_counted_and_cost_the_named_ones_nothing() {
 /// A crowd of refused ones, some of whom do not wait for the answer.
 #[test]
 fn a_crowd_of_refused_peers_keeps_the_sender_from_nothing() {
-    let publisher = Publisher::start(Config::new("tcp://0.0.0.0:0", "b").allow_peers(["127.0.0.2"])).unwrap();
+    let publisher = Publisher::start(crate::common::config("tcp://0.0.0.0:0", "b").allow_peers(["127.0.0.2"])).unwrap();
     let address = format!("tcp://127.0.0.1:{}", endpoint(&publisher).rsplit_once(':').unwrap().1);
     let streams: Vec<TcpStream> = (0..400)
         .map(|number| {
@@ -99,7 +99,7 @@ fn a_crowd_of_refused_peers_keeps_the_sender_from_nothing() {
 
 #[test]
 fn a_list_for_an_endpoint_without_addresses_is_an_error() {
-    let config = Config::new("ipc:///tmp/kv-events-peers.sock", "b").allow_peers(["127.0.0.1"]);
+    let config = crate::common::config("ipc:///tmp/kv-events-peers.sock", "b").allow_peers(["127.0.0.1"]);
     let error = Publisher::start(config).unwrap_err();
     assert!(matches!(error, StartError::Config(_)) && error.to_string().contains("kv_events_allow_peers"), "{error}");
 }
@@ -135,7 +135,7 @@ fn connections_are_kept_alive_and_end_within_a_minute() {
         ("tcp://0.0.0.0:0", Some(30_000), (1, 10, 5, 4, 30_000)),
         ("tcp://127.0.0.1:0", Some(0), (0, 7200, 75, 9, 0)),
     ] {
-        let mut config = Config::new(bind, "b");
+        let mut config = crate::common::config(bind, "b");
         if let Some(ms) = keepalive {
             config = config.keepalive(Duration::from_millis(ms));
         }
@@ -160,7 +160,7 @@ fn connections_are_kept_alive_and_end_within_a_minute() {
 #[test]
 fn an_ipc_path_that_is_gone_is_told_and_costs_no_subscriber_anything() {
     let path = std::env::temp_dir().join(format!("kv-events-peers-{}.sock", std::process::id()));
-    let publisher = Publisher::start(Config::new(format!("ipc://{}", path.display()), "b")).unwrap();
+    let publisher = Publisher::start(crate::common::config(format!("ipc://{}", path.display()), "b")).unwrap();
     let sub = Sub::connect(endpoint(&publisher));
     let is_served = || {
         publisher.cleared("t");

@@ -6,7 +6,7 @@ use test_support::skipped;
 use kv_events::{Config, ConfigError, MediaSet, Object, Outcome, Publisher, StartError};
 
 fn start(endpoint: &str) -> Result<Publisher, StartError> {
-    Publisher::start(Config::new(endpoint, "b"))
+    Publisher::start(crate::common::config(endpoint, "b"))
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn the_switch_the_endpoint_and_the_backend_id() {
 #[test]
 fn settings_out_of_range_are_errors() {
     // PC-24
-    let config = || Config::new("tcp://127.0.0.1:0", "b");
+    let config = || crate::common::config("tcp://127.0.0.1:0", "b");
     for config in [config().queue_capacity(0), config().eviction_burst(0), config().queue_capacity(usize::MAX)] {
         let error = Publisher::start(config).unwrap_err();
         assert!(matches!(error, StartError::Config(ConfigError::OutOfRange { .. })), "{error}");
@@ -238,7 +238,7 @@ mod with_a_socket {
     fn ranks_label_the_stream_and_nothing_else() {
         // PC-55
         for rank in 0..4 {
-            let publisher = Publisher::start(Config::new("tcp://127.0.0.1:0", "b").dp_rank(rank)).unwrap();
+            let publisher = Publisher::start(crate::common::config("tcp://127.0.0.1:0", "b").dp_rank(rank)).unwrap();
             let sub = Sub::of(&publisher);
             publisher.cleared("t");
             let message = sub.next();
@@ -250,7 +250,7 @@ mod with_a_socket {
     #[test]
     fn the_high_water_mark_is_the_one_asked_for() {
         // PC-39
-        let publisher = Publisher::start(Config::new("tcp://127.0.0.1:0", "b").send_hwm(7)).unwrap();
+        let publisher = Publisher::start(crate::common::config("tcp://127.0.0.1:0", "b").send_hwm(7)).unwrap();
         assert_eq!(publisher.status().send_hwm, 7);
     }
 

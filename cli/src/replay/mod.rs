@@ -10,7 +10,7 @@ mod trace;
 use anyhow::{Context, anyhow};
 use driver::Job;
 use hdrhistogram::Histogram;
-use kv_events::{Config, Publisher, WaitStrategy};
+use kv_events::{Config, Publisher, Status, TransportKind, WaitStrategy};
 use progress::Progress;
 use report::{Report, Verdict};
 use simulated_master::checkpoint::CheckpointBarrier;
@@ -61,6 +61,13 @@ pub struct Args {
     /// Where to publish; port 0 is a free one. The standard error tells which it is
     #[arg(long, value_name = "ENDPOINT", default_value = "tcp://127.0.0.1:0")]
     bind: String,
+    /// What carries the messages: zmq (libzmq) or native (on Linux)
+    #[arg(long, value_name = "TRANSPORT", default_value_t)]
+    transport: TransportKind,
+    /// Bytes that may wait for one subscriber of the native transport (or like 64K, 64M, 1G) before it misses messages; the
+    /// run fails if its own does
+    #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = input::bytes)]
+    peer_queue: usize,
     /// Threads of the master that handle requests
     #[arg(long, value_name = "THREADS", default_value_t = 4, value_parser = count(1..=256))]
     producers: u64,
@@ -164,6 +171,8 @@ impl Args {
             .block_size(512)
             .wait_strategy(self.wait_strategy)
             .heartbeat_interval(Duration::from_millis(self.heartbeat))
+            .transport(self.transport)
+            .peer_queue_bytes(self.peer_queue)
             // Every gap is to be the publisher's own.
             .send_hwm(0);
         if let Some(capacity) = self.queue_capacity {
@@ -227,6 +236,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let (publish_ns, interrupted) = drive(&job, &mut session)?;
     let elapsed = start.elapsed();
+    if !args.json {
+        tell_of_peers(&publisher.status());
+    }
     let _ = publisher.stop(STOP_DEADLINE);
     let end = session.end();
     let report = Report::new(&end, elapsed, &publish_ns, producers, interrupted);
@@ -245,6 +257,16 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         _ if interrupted => ExitCode::from(INTERRUPTED),
         _ => ExitCode::SUCCESS,
     })
+}
+
+/// How the subscribers are doing, as far as the transport knows.
+fn tell_of_peers(status: &Status) {
+    for peer in &status.peers {
+        out::say(format_args!(
+            "subscriber {}: {} messages ({} bytes) wait for it, {} dropped with {} events",
+            peer.address, peer.queued_messages, peer.queued_bytes, peer.dropped_messages, peer.dropped_events
+        ));
+    }
 }
 
 /// Sends probes until the subscriber has received one, and until it is time to start or the end is asked for. Says whether

@@ -230,7 +230,6 @@ impl Transport for PubSocket {
 
     fn send(&mut self, message: &Message<'_>) -> Result<(), SendError> {
         let Some(bound) = &mut self.bound else { return Err(SendError::Broken("the socket is not open".to_owned())) };
-        bound.look_after(Instant::now());
         // Before the first frame, since a message that has begun must be finished.
         let len = message.payload_len();
         let mut payload = Payload::with_size(len)

@@ -1,0 +1,424 @@
+//! The listener, the connections, and what waits for them.
+
+use super::Options;
+use super::address::Listener;
+use super::figures::Book;
+use super::peer::{Flushed, Gone, Peer};
+use super::peers::Peers;
+use super::queue::Messages;
+use crate::log_throttle::is_power_of_ten;
+use crate::network::allows_address;
+use crate::transport::condition::{Condition, Watch};
+use crate::transport::{Message, SendError};
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::event::{EventfdFlags, Timespec, eventfd};
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const LISTENER: u64 = u64::MAX;
+const WAKE: u64 = u64::MAX - 1;
+
+/// Events of epoll looked at in one go, and connections accepted in one.
+const AT_ONCE: usize = 64;
+/// Connections in their handshake: where there are more the oldest goes.
+const STRANGERS: usize = 256;
+/// Bytes that are gathered before they are written.
+const GATHERED: usize = 128 << 10;
+/// Messages between two looks at the connections, while there is no other time for it; while some peer's buffers are full,
+/// and else.
+const LOOK_BLOCKED: u32 = 4;
+const LOOK: u32 = 64;
+/// How often everything is looked after.
+const UPKEEP: Duration = Duration::from_secs(1);
+/// How long nothing is accepted when descriptors are short.
+const BACK_OFF: Duration = Duration::from_millis(100);
+
+pub(super) struct Hub {
+    options: Options,
+    epoll: OwnedFd,
+    wake: Arc<OwnedFd>,
+    listener: Listener,
+    /// Given up for a moment to accept, and hang up on, whom there is no descriptor for.
+    spare: Option<File>,
+    accept_again: Option<Instant>,
+    watch: Watch,
+    next_look: Instant,
+    condition: Arc<Condition>,
+    book: Arc<Book>,
+    is_book_stale: bool,
+    peers: Peers,
+    messages: Messages,
+    /// Bytes since the last writing.
+    gathered: usize,
+    blocked: usize,
+    unlooked: u32,
+}
+
+impl Hub {
+    pub(super) fn new(
+        listener: Listener,
+        options: Options,
+        condition: Arc<Condition>,
+        book: Arc<Book>,
+    ) -> io::Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        epoll::add(&epoll, &wake, EventData::new_u64(WAKE), EventFlags::IN)?;
+        epoll::add(&epoll, &listener.socket, EventData::new_u64(LISTENER), EventFlags::IN)?;
+        let watch = Watch::of(&listener.endpoint);
+        Ok(Hub {
+            options,
+            epoll,
+            wake: Arc::new(wake),
+            listener,
+            spare: spare(),
+            accept_again: None,
+            watch,
+            next_look: Instant::now(),
+            condition,
+            book,
+            is_book_stale: false,
+            peers: Peers::default(),
+            messages: Messages::default(),
+            gathered: 0,
+            blocked: 0,
+            unlooked: 0,
+        })
+    }
+
+    /// Ends a wait, from any thread.
+    pub(super) fn waker(&self) -> impl Fn() + Send + Sync + 'static + use<> {
+        let wake = Arc::clone(&self.wake);
+        move || {
+            // Full, it wakes all the same.
+            let _ = rustix::io::write(&*wake, &1_u64.to_ne_bytes());
+        }
+    }
+
+    pub(super) fn send(&mut self, message: &Message<'_>) -> Result<(), SendError> {
+        if !self.peers.subscribed().is_empty() {
+            let len = message.payload_len();
+            let shared = self
+                .messages
+                .make(message)
+                .ok_or_else(|| SendError::Failed(format!("there is no room for a message of {len} bytes")))?;
+            let is_scarce = self.messages.held() > self.options.total_bytes;
+            let mut fullest = 0;
+            for at in 0..self.peers.subscribed().len() {
+                let at = self.peers.subscribed()[at];
+                let Some(peer) = self.peers.get_mut(at) else { continue };
+                if !peer.offer(&shared, self.options.marks, is_scarce) {
+                    self.book.dropped_messages.add(1);
+                    self.book.dropped_events.add(message.events());
+                    let dropped = self.book.dropped_messages.get();
+                    if is_power_of_ten(dropped) {
+                        let address = peer.figures.address().to_owned();
+                        crate::logging::warning!(
+                            "kv-events: the subscriber at {address} is too far behind and misses a message; {dropped} such \
+                             messages so far"
+                        );
+                    }
+                }
+                fullest = fullest.max(self.peers.get(at).map_or(0, |peer| peer.fill(self.options.marks)));
+            }
+            self.messages.give_back(shared);
+            self.gathered += len;
+            if self.is_time_to_write(message.waiting(), fullest as u64) {
+                self.write();
+            }
+        }
+        self.unlooked += 1;
+        if self.unlooked >= if self.blocked > 0 { LOOK_BLOCKED } else { LOOK } {
+            self.look(Some(Duration::ZERO));
+        }
+        Ok(())
+    }
+
+    /// See the module's text. `fullest`: of 256.
+    fn is_time_to_write(&self, waiting: u64, fullest: u64) -> bool {
+        let fill = waiting.saturating_mul(256) / self.options.queue_capacity.max(1);
+        waiting == 0 || (self.gathered >= GATHERED && (fill <= 32 || fill <= fullest))
+    }
+
+    /// Writes to all who take more; whether there is more for any of them.
+    fn write(&mut self) -> bool {
+        self.gathered = 0;
+        let mut is_more = false;
+        let mut gone = Vec::new();
+        for at in 0..self.peers.subscribed().len() {
+            let at = self.peers.subscribed()[at];
+            let Some(peer) = self.peers.get_mut(at).filter(|peer| !peer.is_blocked()) else { continue };
+            match peer.flush(&mut self.messages) {
+                Ok(Flushed::All) => {}
+                Ok(Flushed::More) => is_more = true,
+                Ok(Flushed::Blocked) => self.blocked += 1,
+                Err(why) => {
+                    gone.push((at, why));
+                    continue;
+                }
+            }
+            self.watch_for(at);
+        }
+        gone.into_iter().for_each(|(at, why)| self.remove(at, Some(why)));
+        is_more
+    }
+
+    /// Has epoll wait for what a peer waits for.
+    fn watch_for(&mut self, at: usize) {
+        let key = self.peers.key(at);
+        let Some(peer) = self.peers.get_mut(at) else { return };
+        let wanted = peer.wanted();
+        if wanted == peer.interest {
+            return;
+        }
+        match epoll::modify(&self.epoll, peer.socket(), EventData::new_u64(key), wanted) {
+            Ok(()) => peer.interest = wanted,
+            Err(_) => self.remove(at, Some(Gone::System)),
+        }
+    }
+
+    /// Writes what is gathered, and waits until there is something to do or `timeout` is over.
+    pub(super) fn wait(&mut self, timeout: Option<Duration>) {
+        let is_more = self.write();
+        let until_accept = self.accept_again.map(|at| at.saturating_duration_since(Instant::now()));
+        let timeout = match (timeout, until_accept) {
+            _ if is_more => Some(Duration::ZERO),
+            (Some(timeout), Some(other)) => Some(timeout.min(other)),
+            (timeout, other) => timeout.or(other),
+        };
+        self.look(timeout);
+    }
+
+    /// Deals with what epoll says.
+    fn look(&mut self, timeout: Option<Duration>) {
+        self.unlooked = 0;
+        let mut events = [epoll::Event { flags: EventFlags::empty(), data: EventData::new_u64(0) }; AT_ONCE];
+        let timeout = timeout.map(|timeout| Timespec {
+            tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: timeout.subsec_nanos().into(),
+        });
+        // Interrupted, or out of the kernel's memory: it is tried again soon.
+        let Ok(count) = epoll::wait(&self.epoll, &mut events[..], timeout.as_ref()) else { return };
+        if count == 0 && self.accept_again.is_none() {
+            return;
+        }
+        let now = Instant::now();
+        for event in &events[..count] {
+            let (flags, key) = (event.flags, event.data.u64());
+            match key {
+                WAKE => {
+                    let _ = rustix::io::read(&*self.wake, &mut [0; 8]);
+                }
+                LISTENER => self.accept(now),
+                key => self.serve(key, flags, now),
+            }
+        }
+        if self.accept_again.is_some_and(|at| at <= now) {
+            self.accept_again = None;
+            let again = EventData::new_u64(LISTENER);
+            let _ = epoll::modify(&self.epoll, &self.listener.socket, again, EventFlags::IN);
+        }
+    }
+
+    /// A peer can be read from or written to, or has gone.
+    fn serve(&mut self, key: u64, flags: EventFlags, now: Instant) {
+        let Some(at) = self.peers.place(key) else { return };
+        let Some(peer) = self.peers.get_mut(at) else { return };
+        let was_blocked = peer.is_blocked();
+        let mut served = Ok(None);
+        if flags.intersects(EventFlags::IN | EventFlags::HUP | EventFlags::ERR) {
+            served = peer.read(&mut self.messages, now);
+        }
+        if served.is_ok() && flags.contains(EventFlags::OUT) {
+            if let Err(why) = peer.flush(&mut self.messages) {
+                served = Err(why);
+            }
+        }
+        let is_blocked = peer.is_blocked();
+        self.blocked = self.blocked + usize::from(is_blocked) - usize::from(was_blocked);
+        match served {
+            Err(why) => return self.remove(at, Some(why)),
+            Ok(Some(bad)) => {
+                let figures = Arc::clone(&peer.figures);
+                self.tell_of(figures.address(), &bad);
+            }
+            Ok(None) => {}
+        }
+        self.is_book_stale |= self.peers.note_subscribed(at);
+        self.watch_for(at);
+        self.renew_book();
+    }
+
+    fn renew_book(&mut self) {
+        if self.is_book_stale {
+            let subscribed = self.peers.subscribed().iter().filter_map(|&at| self.peers.get(at));
+            self.is_book_stale = !self.book.set_peers(subscribed.map(|peer| Arc::clone(&peer.figures)));
+        }
+    }
+
+    /// Lets in who has come.
+    fn accept(&mut self, now: Instant) {
+        for _ in 0..AT_ONCE {
+            match self.listener.socket.accept4(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK) {
+                Ok((socket, from)) => {
+                    let from = from.as_socket();
+                    // Unknown to ipc.
+                    let _ = socket.set_tcp_nodelay(true);
+                    self.admit(socket, from, now);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error)
+                    if matches!(
+                        error.raw_os_error(),
+                        Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::ENOBUFS)
+                    ) =>
+                {
+                    return self.back_off(now);
+                }
+                // Of one who has gone meanwhile.
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// There is no descriptor for one more: those who wait are hung up on, so that they come again, and it is tried later.
+    fn back_off(&mut self, now: Instant) {
+        for _ in 0..AT_ONCE {
+            if self.spare.take().is_none() {
+                break;
+            }
+            let refused = self.listener.socket.accept4(libc::SOCK_CLOEXEC).is_ok();
+            self.spare = spare();
+            if !refused {
+                break;
+            }
+            self.count_refused("there is no file descriptor for them");
+        }
+        self.spare = self.spare.take().or_else(spare);
+        self.condition.note(self.watch.look());
+        self.next_look = now + UPKEEP;
+        self.accept_again = Some(now + BACK_OFF);
+        let _ = epoll::modify(&self.epoll, &self.listener.socket, EventData::new_u64(LISTENER), EventFlags::empty());
+    }
+
+    fn count_refused(&self, why: &str) {
+        self.book.refused_connections.add(1);
+        let refused = self.book.refused_connections.get();
+        if is_power_of_ten(refused) {
+            crate::logging::warning!("kv-events: {refused} connections were closed so far, the last since {why}");
+        }
+    }
+
+    fn admit(&mut self, socket: socket2::Socket, from: Option<std::net::SocketAddr>, now: Instant) {
+        let ip = from.map(|from| from.ip().to_canonical());
+        let same = self.peers.iter().filter(|(_, peer)| ip.is_some() && peer.ip == ip).count();
+        if self.options.most_per_address > 0 && same >= self.options.most_per_address {
+            return self.count_refused("there are kv_events_max_peers_per_address from their address");
+        }
+        let strangers = self.peers.iter().filter(|(_, peer)| peer.is_stranger());
+        let (count, oldest) =
+            strangers.fold((0, None), |(count, oldest): (usize, Option<(Instant, usize)>), (at, peer)| {
+                let this = (peer.accepted(), at);
+                (count + 1, Some(oldest.map_or(this, |oldest| oldest.min(this))))
+            });
+        let is_full = self.options.most_peers > 0 && self.peers.len() >= self.options.most_peers;
+        if is_full || count >= STRANGERS {
+            let Some((_, oldest)) = oldest else {
+                return self.count_refused("there are kv_events_max_peers already");
+            };
+            self.count_refused("others came before their handshake was over");
+            self.remove(oldest, None);
+        }
+        let allowed = &self.options.allow_peers;
+        let is_allowed = allowed.is_empty() || ip.is_some_and(|ip| allows_address(allowed, ip));
+        let address = from.map_or_else(|| "ipc".to_owned(), |from| from.to_string());
+        let mut peer = Peer::new(socket, address, ip, is_allowed, now);
+        // A new connection takes that much.
+        if peer.flush(&mut self.messages).is_err() {
+            return;
+        }
+        let wanted = peer.wanted();
+        if epoll::add(&self.epoll, peer.socket(), EventData::new_u64(self.peers.next_key()), wanted).is_ok() {
+            peer.interest = wanted;
+            self.peers.insert(peer);
+        }
+    }
+
+    fn tell_of(&self, address: &str, bad: &super::parser::Bad) {
+        if *bad != super::parser::Bad::NotAllowed {
+            return self.count_refused(&format!("of what {address} said: {bad}"));
+        }
+        let refused = self.condition.count_refused();
+        if is_power_of_ten(refused) {
+            crate::logging::warning!(
+                "kv-events: kv_events_allow_peers does not name {address:?}, which was refused; {refused} such \
+                 connections so far"
+            );
+        }
+    }
+
+    fn remove(&mut self, at: usize, why: Option<Gone>) {
+        let Some(peer) = self.peers.remove(at) else { return };
+        self.blocked -= usize::from(peer.is_blocked());
+        // Not left to the close, which is none while a forked child has the socket too.
+        let _ = epoll::delete(&self.epoll, peer.socket());
+        if let Some(Gone::Bad(bad)) = &why {
+            self.tell_of(peer.figures.address(), bad);
+        }
+        peer.close(&mut self.messages);
+        self.is_book_stale = true;
+        self.renew_book();
+    }
+
+    /// Looks after what needs it from time to time; says when again.
+    pub(super) fn upkeep(&mut self) -> Duration {
+        let now = Instant::now();
+        self.look(Some(Duration::ZERO));
+        if now >= self.next_look {
+            self.condition.note(self.watch.look());
+            self.spare = self.spare.take().or_else(spare);
+            self.next_look = now + UPKEEP;
+            let overdue: Vec<usize> =
+                self.peers.iter().filter(|(_, peer)| peer.is_overdue(now)).map(|(at, _)| at).collect();
+            overdue.into_iter().for_each(|at| self.remove(at, None));
+        }
+        self.renew_book();
+        if self.is_book_stale { BACK_OFF } else { UPKEEP }
+    }
+
+    /// Closes, behind what was sent, if that is taken within `linger`.
+    pub(super) fn close(mut self, linger: Duration) {
+        let until = Instant::now().checked_add(linger);
+        let _ = epoll::delete(&self.epoll, &self.listener.socket);
+        loop {
+            let is_more = self.write();
+            let is_over = self.peers.iter().all(|(_, peer)| peer.is_stranger() || peer.is_served());
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if is_over || left == Some(Duration::ZERO) {
+                break;
+            }
+            let timeout = left.unwrap_or(UPKEEP).min(UPKEEP);
+            self.accept_again = None;
+            self.look(Some(if is_more { Duration::ZERO } else { timeout }));
+        }
+        let places: Vec<usize> = self.peers.iter().map(|(at, _)| at).collect();
+        for at in places {
+            let Some(peer) = self.peers.remove(at) else { continue };
+            let _ = epoll::delete(&self.epoll, peer.socket());
+            if peer.is_served() {
+                peer.finish();
+            } else {
+                peer.close(&mut self.messages);
+            }
+        }
+        let _ = self.book.set_peers(std::iter::empty());
+    }
+}
+
+/// Any descriptor will do.
+fn spare() -> Option<File> {
+    File::open("/dev/null").ok()
+}
