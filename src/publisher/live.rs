@@ -326,7 +326,7 @@ impl Live {
         // A forked child has no sender thread to wait for, and the parent's is none of its business.
         let closed = self.is_own() && {
             self.shared.pipe.close(until);
-            let closed = self.shared.wait_closed(until);
+            let closed = !self.is_sender() && self.shared.wait_closed(until);
             if !closed {
                 // Out of time: whatever is queued now will not be sent, so that what the report says is final.
                 self.shared.pipe.abandon();
@@ -347,6 +347,12 @@ impl Live {
         if self.is_own() && !self.shared.pipe.is_closing() {
             let _ = self.stop(deadline);
         }
+    }
+
+    /// Whether the sender's own thread asks, by way of a logger or a transport: it would wait for itself.
+    fn is_sender(&self) -> bool {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        thread.as_ref().is_some_and(|thread| thread.thread().id() == std::thread::current().id())
     }
 
     /// Whether this is the process that started the publisher.

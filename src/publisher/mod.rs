@@ -219,6 +219,9 @@ impl Publisher {
     /// What could not be sent is counted as abandoned. Never hangs: if the socket is not closed by then, the sender thread
     /// closes it when it can, and the report says so.
     ///
+    /// On the sender's own thread, in a logger or a transport, it does not wait: what is queued is abandoned, and the report says
+    /// that the socket is not closed.
+    ///
     /// A second stop changes nothing; it waits, within its own deadline, for the first to end, and reports again. The
     /// publisher cannot be started again; start another.
     pub fn stop(&self, deadline: Duration) -> StopReport {

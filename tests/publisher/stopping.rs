@@ -227,3 +227,42 @@ mod held_up {
         assert_eq!(lingers(hour, Duration::MAX), hour);
     }
 }
+
+/// From inside the sender, as a logger may that is told of a failure.
+mod on_the_senders_thread {
+    use super::{LONG, OBJECT};
+    use kv_events::transport::{Message, SendError, Transport};
+    use kv_events::{Config, MediaSet, Publisher, StopReport};
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::time::Duration;
+
+    /// Stops the publisher that it was given, without a deadline, and hands on the report.
+    struct Stops(Receiver<Publisher>, Sender<StopReport>);
+
+    impl Transport for Stops {
+        fn send(&mut self, _: &Message<'_>) -> Result<(), SendError> {
+            let publisher = self.0.recv().unwrap();
+            self.1.send(publisher.stop(Duration::MAX)).unwrap();
+            // Perhaps the last one.
+            drop(publisher);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_stop_or_a_drop_does_not_wait_for_itself() {
+        for is_last in [false, true] {
+            let ((give, given), (tell, told)) = (channel(), channel());
+            let publisher = Publisher::start_with(Config::new("stops", "b"), Stops(given, tell)).unwrap();
+            publisher.committed(&OBJECT, MediaSet::BOTH);
+            let kept = (!is_last).then(|| publisher.clone());
+            give.send(publisher).unwrap();
+            let report = told.recv().unwrap();
+            assert!(!report.closed && report.published == 0, "{report:?}");
+            if let Some(publisher) = kept {
+                let report = publisher.stop(LONG);
+                assert_eq!((report.closed, report.published), (true, 2));
+            }
+        }
+    }
+}
