@@ -6,6 +6,7 @@
 //! cargo bench --bench compare -- deep          # into a queue that fills and does not evict
 //! cargo bench --bench compare -- tails         # the slowest calls on a full queue
 //! cargo bench --bench compare -- bursts        # what evicting several calls at once is worth
+//! cargo bench --bench compare -- transports    # libzmq's socket and our own
 //! cargo bench --bench compare -- --quick aims  # is it alive? The figures mean nothing
 //! ```
 //!
@@ -31,6 +32,7 @@ mod subscriber;
 #[path = "../support/mod.rs"]
 mod support;
 mod tails;
+mod transports;
 
 use clap::{Parser, Subcommand};
 use growth::Sweep;
@@ -116,6 +118,8 @@ enum What {
     },
     /// What can be sent without a loss, as a share of what a bare socket can.
     Lossless,
+    /// The two transports: flat out, receipt, cost, burst; all of it or the cases whose names contain one of these.
+    Transports { cases: Vec<String> },
     /// Latency, and whether what is promised holds.
     Aims,
     /// Only the aims that need no latency cells: ceiling, full queue, allocations, memory.
@@ -209,6 +213,11 @@ fn measure(what: &What, only: &run::Only, reps: usize, length: Length, out: &Pat
                     &format!("full queue, sender stalled, {producers} producers, {}: {mean} a call\n", who.name());
             }
         }
+    }
+    if let What::Transports { cases } = what {
+        let cells = transports::cells(cases, only, reps, length);
+        report += &format!("\n{}", transports::table(&cells));
+        results["transports"] = json!(cells);
     }
     if *what == What::Lossless {
         aims::shares(reps, length, &mut aims);

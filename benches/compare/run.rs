@@ -5,7 +5,7 @@ use super::load::{self, Calls, Load, Window};
 use super::subscriber::{QUANTILES, Received, Subscriber};
 use crate::support::peer::{Peer, Settings};
 use crate::support::{CAPACITY, Nothing, Publish, config};
-use kv_events::{Publisher, WaitStrategy, recommended_eviction_burst};
+use kv_events::{Publisher, TransportKind, WaitStrategy, recommended_eviction_burst};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -14,6 +14,11 @@ use std::time::Duration;
 pub enum Who {
     Ours {
         burst: usize,
+        wait: WaitStrategy,
+    },
+    /// Ours on this transport.
+    On {
+        kind: TransportKind,
         wait: WaitStrategy,
     },
     Peer,
@@ -59,6 +64,7 @@ impl Who {
             Who::Peer => "peer".into(),
             Who::FrugalPeer => "frugal peer".into(),
             Who::Harness => "harness".into(),
+            Who::On { kind, .. } => kind.to_string(),
             ours if ours == standard => "ours".into(),
             Who::Ours { burst, wait } if wait == WaitStrategy::default() => format!("ours, burst {burst}"),
             Who::Ours { wait, .. } => format!("ours, {wait}"),
@@ -144,6 +150,10 @@ pub fn run(who: Who, load: Load, length: Length, subscribers: usize) -> Sample {
     match who {
         Who::Ours { burst, wait } => run_on(&start_ours(CAPACITY, burst, wait), load, length, subscribers),
         Who::Peer | Who::FrugalPeer => run_on(&Peer::start(who.peer_settings()), load, length, subscribers),
+        Who::On { kind, wait } => {
+            let config = config(CAPACITY).wait_strategy(wait).transport(kind);
+            run_on(&Publisher::start(config).expect("a publisher"), load, length, subscribers)
+        }
         Who::Harness => run_on(&Nothing, load, length, 0),
     }
 }

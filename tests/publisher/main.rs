@@ -12,6 +12,7 @@ mod limits;
 mod lives;
 mod memory;
 mod metrics;
+mod native;
 mod no_alloc;
 mod ordering;
 mod panicking_logger;

@@ -153,6 +153,9 @@ impl Peer {
             self.figures.dropped_events.set(self.dropped.1);
             return false;
         }
+        if self.is_blocked {
+            self.note();
+        }
         true
     }
 
