@@ -3,8 +3,8 @@
 use super::cursor::{Cursor, Head, Read};
 use super::error::{DecodeError, ErrorClass, EventError, Fault};
 use super::event::Event;
+use super::item::{pass_over, unwrap_bin};
 use super::outline::Outlines;
-use super::owned::OwnedBatch;
 use super::scalar::Timestamp;
 use super::structure::{self, Seen};
 use super::{map, positional};
@@ -108,12 +108,6 @@ impl<'a> Batch<'a> {
     #[must_use]
     pub const fn payload(&self) -> &'a [u8] {
         self.payload
-    }
-
-    /// A batch of its own: a copy of the payload.
-    #[must_use]
-    pub fn into_owned(self) -> OwnedBatch {
-        OwnedBatch::from(self)
     }
 }
 
@@ -222,16 +216,6 @@ impl ExactSizeIterator for Events<'_> {}
 
 impl std::iter::FusedIterator for Events<'_> {}
 
-/// Puts `cursor` behind the bad event that began at `start`.
-#[cold]
-pub(super) fn pass_over(cursor: &mut Cursor<'_>, start: usize) {
-    cursor.seek(start);
-    // The structural pass has seen the whole payload, so there is a value to step over.
-    if cursor.skip().is_err() {
-        cursor.seek(cursor.data().len());
-    }
-}
-
 impl<'a> Event<'a> {
     /// Reads a single event: a map, an array, or either in a msgpack bin. Bytes behind it are an error.
     ///
@@ -255,15 +239,6 @@ fn read_event<'a>(cursor: &mut Cursor<'a>) -> Result<Event<'a>, Fault> {
         Ok(_) => Err(Fault::at(ErrorClass::WrongType, start)),
         Err(class) => Err(Fault::at(class, start)),
     }
-}
-
-/// A cursor at the value inside the bin that `cursor` has just passed, once that value has been checked as a payload is.
-pub(super) fn unwrap_bin<'a>(cursor: &Cursor<'a>, bytes: &'a [u8]) -> Result<Cursor<'a>, Fault> {
-    let end = cursor.pos();
-    let inside = &cursor.data()[..end];
-    let start = end - bytes.len();
-    structure::check(inside, start)?;
-    Ok(Cursor::new(inside, start))
 }
 
 /// Reads an event that stood in a bin; another bin is not opened.

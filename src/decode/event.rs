@@ -223,12 +223,12 @@ pub struct Cleared<'a> {
     /// Fields that this decoder does not know.
     pub other: OtherFields<'a>,
     /// Whether it came in positional form.
-    pub(super) by_place: ByPlace,
+    pub(crate) by_place: ByPlace,
 }
 
 /// How an event came; makes no difference to what it says.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct ByPlace(#[cfg_attr(not(feature = "serde"), allow(dead_code))] pub(super) bool);
+pub(crate) struct ByPlace(#[cfg_attr(not(feature = "serde"), allow(dead_code))] pub(super) bool);
 
 impl PartialEq for ByPlace {
     fn eq(&self, _: &Self) -> bool {

@@ -27,7 +27,7 @@
 //!   msgpack value, at most [`MAX_DEPTH`] containers deep, that is the payload's error and no event is delivered.
 //! - **One bad event costs only itself.** [`Batch::events`] yields a `Result` for each.
 //! - **Nothing is copied.** Text, hashes, token ids and extra keys borrow from the payload and are read as they are
-//!   iterated over, with no allocation. [`OwnedBatch`] and [`OwnedEvent`] are one call away.
+//!   iterated over, with no allocation. [`OwnedBatch`] and [`OwnedEvent`](crate::engine::OwnedEvent) are one call away.
 //! - **Nothing is believed.** No recursion on input, no memory reserved on the word of a length, no panic; work in
 //!   proportion to the bytes.
 //!
@@ -56,6 +56,7 @@ mod fields;
 mod frames;
 mod hash;
 mod ints;
+mod item;
 mod list;
 mod map;
 mod mm;
@@ -81,7 +82,7 @@ pub use list::{Element, List, ListIter};
 pub use mm::{BlockMmInfos, MmInfo, MmObject};
 pub use other::OtherFields;
 pub use outline::{Outline, Outlines};
-pub use owned::{OwnedBatch, OwnedEvent};
+pub use owned::OwnedBatch;
 pub use scalar::{CacheKind, MediumName, Timestamp};
 pub use structure::MAX_DEPTH;
 pub use tokens::{MixedTokenIds, Token, TokenIds, TokenIter};
@@ -95,5 +96,6 @@ pub(crate) fn check_structure(bytes: &[u8]) -> Result<(), DecodeError> {
 
 #[cfg(all(feature = "zmq", unix))]
 pub(crate) use batch::BatchHead;
+pub(crate) use event::ByPlace;
 pub(crate) use list::Repr as ListRepr;
 pub(crate) use tokens::Repr as TokenRepr;

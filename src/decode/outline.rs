@@ -1,10 +1,10 @@
 //! Events in outline, for readers who need no more.
 
-use super::batch::{pass_over, unwrap_bin};
 use super::cursor::{Cursor, Head};
 use super::error::{ErrorClass, EventError, Fault};
 use super::event::EventKind;
 use super::hash::BlockHash;
+use super::item::{pass_over, unwrap_bin};
 use super::list::List;
 use super::map::{self, Tags, skip};
 use super::names::Field;

@@ -4,7 +4,7 @@ use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
 use super::{
     Additions, Batch, BlockHash, Cleared, Element, Envelope, ErrorClass, Event, EventError, EventKind, List, MmInfo,
-    MmObject, OwnedBatch, OwnedEvent, Removed, Stored, Timestamp, Token, TokenIds, Value,
+    MmObject, OwnedBatch, Removed, Stored, Timestamp, Token, TokenIds, Value,
 };
 
 /// Bytes as lower-case hex.
@@ -311,12 +311,5 @@ impl Serialize for Batch<'_> {
 impl Serialize for OwnedBatch {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.batch().serialize(serializer)
-    }
-}
-
-/// As [`Event`].
-impl Serialize for OwnedEvent {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.event().serialize(serializer)
     }
 }

@@ -1,6 +1,6 @@
 //! The map form.
 
-use super::EncodeError;
+use super::error::EncodeError;
 use super::writer::{Writer, Written};
 use crate::decode::{Additions, Envelope, Event, EventKind};
 

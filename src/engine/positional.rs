@@ -3,7 +3,7 @@
 //! place left out is that of `block_mm_infos` if there are none: engines that have it put it in front of `group_idx`, those
 //! that do not have no place there, and this crate's decoder tells it by its type.
 
-use super::EncodeError;
+use super::error::EncodeError;
 use super::writer::{Writer, Written};
 use crate::decode::{Additions, CacheKind, Event, Removed, Stored};
 

@@ -2,7 +2,7 @@
 
 use rmp::encode::{self, ByteBuf};
 
-use super::EncodeError;
+use super::error::EncodeError;
 use crate::decode::{
     BlockHash, Element, List, ListRepr, MixedTokenIds, MmInfo, MmObject, Timestamp, Token, TokenIds, TokenRepr, Value,
 };

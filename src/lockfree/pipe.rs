@@ -1,7 +1,9 @@
 //! Ring, pool and wake put together: what a call goes through, from its frame to the sender's hand.
 
+use super::frames::{Call, Held};
+use super::pool::{Pool, Returns};
 use super::ring::{Limits, Ring, Taker};
-use super::{Call, Closed, Held, Pool, Returns, Wake, Waker};
+use super::wake::{Closed, Wake, Waker};
 use crate::faults::fault;
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
 //! What a fork makes of the publishers of a process: the child has their memory, but not their threads, and every lock as
 //! some other thread may have left it. So in the child they are disowned, and their calls are refused before any lock.
 
-use super::live::Shared;
+use super::shared::Shared;
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, Weak};
 

@@ -1,7 +1,7 @@
 //! A publisher that publishes: the pipe, its encoder, and the sender's thread.
 
-use super::DROP_DEADLINE;
 use super::payload::Payloads;
+use super::shared::{ClosedOnDrop, Shared};
 use super::thread::send_until_stopped;
 use crate::config::{CALLERS, Config};
 use crate::error::{ConfigError, StartError};
@@ -11,47 +11,21 @@ use crate::memory::copied;
 use crate::names::{CopyNames, Known, Names};
 use crate::object::Object;
 use crate::outcome::{Outcome, Refusal};
-use crate::sender::{Pace, Tally};
+use crate::sender::Pace;
 use crate::status::{Status, StopReport};
 use crate::sync::{Counter, Latest};
 use crate::transport::{Opened, Report, Transport};
 use crate::wire::encode::{CallLayout, Context, Encoder};
-use crate::wire::frame::Frame;
 use crate::wire::message::PayloadWriter;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// What callers and the sender's thread share.
-#[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) pipe: Pipe<Frame>,
-    pub(super) tally: Tally,
-    closed: Mutex<bool>,
-    closed_changed: Condvar,
-}
-
-impl Shared {
-    fn closed(&self) -> MutexGuard<'_, bool> {
-        self.closed.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits until socket and context are gone, no longer than `until`; says whether they are.
-    fn wait_closed(&self, until: Option<Instant>) -> bool {
-        let mut closed = self.closed();
-        while !*closed {
-            closed = match until.map(|until| until.saturating_duration_since(Instant::now())) {
-                None => self.closed_changed.wait(closed).unwrap_or_else(PoisonError::into_inner),
-                Some(Duration::ZERO) => return false,
-                Some(left) => self.closed_changed.wait_timeout(closed, left).unwrap_or_else(PoisonError::into_inner).0,
-            };
-        }
-        true
-    }
-}
+/// How long dropping the last handle of a publisher that was not stopped may take.
+pub const DROP_DEADLINE: Duration = Duration::from_secs(1);
 
 /// A started publisher.
 #[derive(Debug)]
@@ -76,8 +50,7 @@ impl Live {
         let limits = Limits { events: config.max_batch_events as u64, bytes: config.max_batch_bytes };
         let pipe = Pipe::new(config.queue_capacity, config.eviction_burst, limits, CALLERS, config.retain_bytes)
             .ok_or(StartError::QueueMemory { queue_capacity: config.queue_capacity })?;
-        let shared =
-            Arc::new(Shared { pipe, tally: Tally::new(), closed: Mutex::new(false), closed_changed: Condvar::new() });
+        let shared = Arc::new(Shared::new(pipe));
         let pace = Pace { wait: config.wait_strategy, heartbeat: config.heartbeat_interval };
         let encoder = Arc::new(Encoder::new(&Context {
             model_name: &config.model_name,
@@ -398,15 +371,5 @@ impl From<Closed> for Refusal {
             Closed::SenderFailed => Refusal::SenderDead,
             Closed::Forked => Refusal::Forked,
         }
-    }
-}
-
-/// Says that the thread has let go of everything, however it ends.
-struct ClosedOnDrop<'a>(&'a Shared);
-
-impl Drop for ClosedOnDrop<'_> {
-    fn drop(&mut self) {
-        *self.0.closed() = true;
-        self.0.closed_changed.notify_all();
     }
 }

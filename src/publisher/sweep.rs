@@ -1,6 +1,7 @@
 //! Removing everything of a tenant, and saying so only if it is true.
 
-use super::{Publisher, SweepToken};
+use super::handle::Publisher;
+use crate::lockfree::SweepToken;
 use crate::memory::copied;
 use crate::object::{Before, DEFAULT_TENANT, Object, tenant_or_default};
 use crate::outcome::Outcome;
@@ -41,6 +42,13 @@ pub enum SweepOutcome {
     Skipped,
     /// Something of the tenant was stored meanwhile: no `cleared`.
     Interrupted,
+}
+
+impl Publisher {
+    /// Begins to remove everything of a tenant; see [`Sweep`]. `""` is the tenant `default`.
+    pub fn sweep(&self, tenant: &str) -> Sweep {
+        Sweep::begin(self, tenant)
+    }
 }
 
 impl Sweep {

@@ -1,14 +1,14 @@
 //! What the sender's thread does, from the first message to the close of its transport.
 
-use super::live::Shared;
 use super::payload::Payloads;
+use super::shared::Shared;
 use crate::lockfree::Waker;
 use crate::sender::{Pace, Sender};
 use crate::transport::Transport;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-/// The sender thread's life, and what it leaves in order if it dies.
+/// Sends until the publisher is stopped or the sender fails, then settles the account and closes the transport.
 pub(super) fn send_until_stopped(
     shared: &Shared,
     payloads: Payloads,

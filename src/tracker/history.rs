@@ -1,6 +1,7 @@
 //! The last messages of a life, so that a repeated one is known for what it is.
 
-use super::{EventIds, Observed};
+use super::ids::EventIds;
+use super::observed::Observed;
 use crate::decode::Timestamp;
 use std::collections::VecDeque;
 

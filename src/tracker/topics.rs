@@ -1,6 +1,8 @@
 //! All topics of one endpoint: who numbers what, and what follows from the numbers.
 
-use super::{Base, Counters, Judgement, Observed, Tracker, Verdict};
+use super::observed::{Base, Observed};
+use super::rules::{Judgement, Tracker};
+use super::verdict::{Counters, Verdict};
 use std::collections::BTreeMap;
 
 /// What a publisher with several topics counts.

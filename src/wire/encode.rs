@@ -14,6 +14,7 @@
 //! caches. `event_id` and `timestamp` are zeros of full width in the template; the sender fills them in.
 
 use super::frame::Frame;
+use super::plan::{NONE, Plan, STORED_IN_SESSION};
 pub use super::template::Context;
 use super::template::Kind;
 pub(crate) use super::template::Template;
@@ -26,58 +27,6 @@ use rmp::Marker;
 #[derive(Debug)]
 pub struct Encoder {
     templates: [Template; 7],
-}
-
-/// The templates of a call's events, by number, in the order in which the events go: `removed` before `stored`, `cpu`
-/// before `disk`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Plan {
-    pub(crate) first: u8,
-    /// [`NONE`] if there is one event.
-    pub(crate) second: u8,
-}
-
-/// Where the first `stored` template is; before it are `removed` on `cpu` and `disk`.
-const STORED: u8 = 2;
-/// Where the `cleared` template is, behind `stored` on `cpu` and `disk`.
-const CLEARED: u8 = 4;
-/// Where the first template of `stored` in a session is, those of `cpu` and `disk` being last.
-const STORED_IN_SESSION: u8 = 5;
-/// No template.
-pub(crate) const NONE: u8 = u8::MAX;
-
-/// By the media removed from (the low two bits) and stored on.
-const PLANS: [Plan; 16] = {
-    let mut plans = [Plan { first: NONE, second: NONE }; 16];
-    let mut media = 0;
-    while media < 16 {
-        let mut template = 0;
-        while template < 4 {
-            if media & (1 << template) != 0 {
-                if plans[media].first == NONE {
-                    plans[media].first = template;
-                } else if plans[media].second == NONE {
-                    plans[media].second = template;
-                }
-            }
-            template += 1;
-        }
-        media += 1;
-    }
-    plans
-};
-
-impl Plan {
-    /// The same events, those that store with a session.
-    const fn in_session(self) -> Plan {
-        const fn of(template: u8) -> u8 {
-            match template {
-                STORED..CLEARED => template - STORED + STORED_IN_SESSION,
-                other => other,
-            }
-        }
-        Plan { first: of(self.first), second: of(self.second) }
-    }
 }
 
 impl Encoder {
@@ -107,7 +56,7 @@ impl Encoder {
     /// The events of a call about the object with those names, which may not be UTF-8.
     #[inline(always)]
     pub(crate) fn names_call<'a>(&self, names: Names<'a>, removed: MediaSet, stored: MediaSet) -> CallLayout<'a> {
-        let plan = PLANS[usize::from(removed.bits() | stored.bits() << 2) & 15];
+        let plan = Plan::of(removed, stored);
         let names = names.with_tenant();
         let variable = text_len(names.tenant) + text_or_nil_len(names.group) + text_len(names.key);
         if names.session.is_empty() || stored.is_empty() {
@@ -128,7 +77,7 @@ impl Encoder {
     /// The one event of a `cleared` call.
     pub fn cleared_call<'a>(&self, tenant: &'a str) -> CallLayout<'a> {
         let names = Names::of(&Object::new(tenant, "")).with_tenant();
-        self.call(Plan { first: CLEARED, second: NONE }, names, text_len(names.tenant))
+        self.call(Plan::CLEARED, names, text_len(names.tenant))
     }
 
     #[inline(always)]
@@ -191,7 +140,7 @@ impl CallLayout<'_> {
         out.text(tenant);
         let group_at = out.at;
         let mut key_at = group_at;
-        if self.plan.first != CLEARED {
+        if self.plan != Plan::CLEARED {
             out.text_or_nil(group);
             key_at = out.at;
             out.text(key);

@@ -7,7 +7,7 @@
 //! each message, and a buffer that stays out for as long as the slowest subscriber), and a message has to be put together
 //! from many buffers anyway.
 
-use super::encode::{NONE, Plan};
+use super::plan::Plan;
 use crate::config::SMALLEST_BUFFER;
 use crate::lockfree::{Call, RUN, prefetch};
 use bytes::{Buf, Bytes, BytesMut};
@@ -45,7 +45,7 @@ const _: () = assert!(size_of::<Frame>() <= LINE - 8);
 
 impl Frame {
     fn new(buffer: BytesMut) -> Self {
-        Frame { buffer, ends: [0; 4], bytes: 0, plan: Plan { first: NONE, second: NONE } }
+        Frame { buffer, ends: [0; 4], bytes: 0, plan: Plan::NOTHING }
     }
 
     /// A frame of its own that is good for at least `bytes`; `None` if there is no memory. For benches and tests.
@@ -127,7 +127,7 @@ impl Call for Frame {
 
     #[inline]
     fn events(&self) -> u64 {
-        if self.plan.second == NONE { 1 } else { 2 }
+        self.plan.events().into()
     }
 
     #[inline]

@@ -7,4 +7,5 @@
 pub(crate) mod encode;
 pub(crate) mod frame;
 pub(crate) mod message;
+mod plan;
 mod template;

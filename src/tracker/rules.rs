@@ -1,114 +1,12 @@
-//! Tells loss, repetition and restart from order: a pure state machine over sequence numbers, one per source.
-//!
-//! A **source** is what numbers its messages for itself: with most producers one endpoint and topic, with some one
-//! endpoint (see [`Numbering`]; [`Topics`] follows all topics of an endpoint and finds out which). Sharing a tracker
-//! between two sources gives endless false gaps. Feed it every message with a readable sequence number, in the order of
-//! arrival, *before* the message is used; it answers with a [`Verdict`]. Tell it with [`Tracker::reconnected`] when the
-//! connection was lost and is there again. There is no clock, no I/O and no allocation on the word of the input in here:
-//! a tracker holds the last 1024 messages' numbers, timestamps and ids (40 KiB once it has seen so many), and its
-//! counters.
-//!
-//! # The rules
-//!
-//! The first message starts the source. From then on, with `last` the last number taken:
-//!
-//! - **`last + 1`** is in order, **a higher number** reveals a gap, unless the event ids go back: then the publisher
-//!   was restarted and has come just as far, or farther, while nobody listened.
-//! - **`last` or lower** is
-//!   - a *duplicate* if that number is remembered with the same timestamp and ids,
-//!   - a *restart* if it is remembered with others, if its batch's timestamp is later than the last message's, if its
-//!     event ids went back, or if the connection was lost since the last message: a publisher that begins anew may have
-//!     its clock behind, and withholding all it says would be worse than a snapshot too many,
-//!   - else a *duplicate*: a message that was seen long ago, or one that was missed and comes late.
-//!
-//! Event ids are reliable only where they are dense (see [`EventIds`]). A repeated message has lower ids than the last
-//! one, and so has a restarted publisher. What tells them apart is memory: a repeated one has the ids it had, and one
-//! that was missed has ids between its neighbours'. A number before all that is remembered with ids below theirs counts
-//! as a restart.
-//!
-//! Ids that jump *ahead* while the numbers are in order can't come from one life of a dense stream. If this life has
-//! shown its ids to run on across messages, it is a restart; if it has not, the producer's ids are not dense after
-//! all, and are no witness from then on.
-//!
-//! # What no tracker can see
-//!
-//! A publisher that was restarted while the subscriber was away, and whose numbers and ids have passed the last ones
-//! seen (engines give no ids: whose numbers have), looks like a gap, or even like order. A router that lost its
-//! connection for long enough for that should resync whatever the tracker says. Loss behind the last message that
-//! arrived shows only when the next one comes; the publisher's heartbeat bounds how long that takes.
+//! The rules: what a number says, given those before it.
 
-mod history;
-mod ids;
-mod topics;
-mod verdict;
-
+use super::history::{History, Memory};
+use super::ids::NextId;
+use super::observed::{Base, Observed};
+use super::verdict::{Counters, GapCause, Verdict};
 use crate::decode::Timestamp;
-use history::{History, Memory};
-use ids::NextId;
-pub use ids::{EventId, EventIds};
-pub use topics::{Numbering, Topics};
-pub use verdict::{Counters, GapCause, Verdict};
 
-/// The number a publisher's first message has if nothing was lost before it.
-///
-/// Without it a tracker can't say how many messages came by before the first one it saw.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Base {
-    /// This number; see [`Base::MASTER`] and [`Base::ENGINE`].
-    At(u64),
-    /// By the first message's events: with event ids it is a master's, without an engine's; unknown if it has none.
-    Auto,
-    /// Unknown: nothing is said of what was missed before the first message.
-    Unknown,
-}
-
-impl Base {
-    /// Masters (this crate's publisher, and Mooncake's own) begin at 1.
-    pub const MASTER: Base = Base::At(1);
-    /// Engines (vLLM, SGLang and their like) begin at 0.
-    pub const ENGINE: Base = Base::At(0);
-
-    /// How many numbers lie between the base and `message`. None lie before a number below the base: the base is
-    /// then a wrong guess, and 0 is still true.
-    fn missed_before(self, message: &Observed) -> Option<u64> {
-        let base = match (self, message.ids) {
-            (Base::At(base), _) => base,
-            (Base::Auto, EventIds::Dense { .. } | EventIds::Scattered) => 1,
-            (Base::Auto, EventIds::Absent) => 0,
-            (Base::Auto, EventIds::Empty | EventIds::Unreadable) | (Base::Unknown, _) => return None,
-        };
-        Some(message.sequence.saturating_sub(base))
-    }
-}
-
-impl Default for Base {
-    /// [`Base::MASTER`].
-    fn default() -> Self {
-        Base::MASTER
-    }
-}
-
-/// What a tracker is told of one message.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Observed {
-    /// The sequence number, from the message's second frame.
-    pub sequence: u64,
-    /// The batch's timestamp; `None` if the payload could not be read.
-    pub timestamp: Option<Timestamp>,
-    /// The events' ids.
-    pub ids: EventIds,
-}
-
-impl Observed {
-    /// A message of which only the number is known: its payload could not be read. The number counts all the same.
-    #[must_use]
-    pub const fn unreadable(sequence: u64) -> Self {
-        Observed { sequence, timestamp: None, ids: EventIds::Unreadable }
-    }
-}
-
-/// Follows the numbers of one source. See the [module's text](self) for the rules.
+/// Follows the numbers of one source. See the [module's text](super) for the rules.
 ///
 /// ```
 /// use kv_events::decode::Timestamp;
@@ -133,7 +31,7 @@ pub struct Tracker {
     base: Base,
     life: Option<Life>,
     /// The connection was lost since the last message that was no duplicate.
-    reconnected: bool,
+    pub(super) reconnected: bool,
     counters: Counters,
 }
 
@@ -177,12 +75,12 @@ impl Tracker {
         &self.counters
     }
 
-    fn last(&self) -> Option<u64> {
+    pub(super) fn last(&self) -> Option<u64> {
         self.life.as_ref().map(|life| life.last)
     }
 
     /// Likewise, where several topics share one tracker: a number that was seen under another topic was another message's.
-    fn observe_under(&mut self, message: &Observed, topic: u32) -> Judgement {
+    pub(super) fn observe_under(&mut self, message: &Observed, topic: u32) -> Judgement {
         let missed = self.base.missed_before(message);
         let judgement = match &mut self.life {
             None => Judgement::New(Verdict::Started { missed }),
@@ -203,7 +101,7 @@ impl Tracker {
 
 /// A verdict, and whether a duplicate is known to be one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Judgement {
+pub(super) enum Judgement {
     /// No duplicate.
     New(Verdict),
     /// This very message was seen.
@@ -213,7 +111,7 @@ enum Judgement {
 }
 
 impl Judgement {
-    fn verdict(self) -> Verdict {
+    pub(super) fn verdict(self) -> Verdict {
         match self {
             Judgement::New(verdict) => verdict,
             Judgement::Repeated | Judgement::Old => Verdict::Duplicate,
