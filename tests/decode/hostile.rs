@@ -120,7 +120,7 @@ fn the_deepest_that_is_allowed_is_read_on_a_small_stack() {
     });
 }
 
-/// PC-09: declared lengths reserve nothing.
+/// Declared lengths reserve nothing.
 #[test]
 fn declared_lengths_reserve_nothing() {
     let ts = b"\xcb\x3f\xf0\0\0\0\0\0\0";

@@ -47,7 +47,7 @@ fn class(bytes: &[u8]) -> ErrorClass {
     Event::parse(bytes).expect_err("this event is bad").class()
 }
 
-/// PC-01: the shape is chosen per event, both may stand in one batch, and they give equal results.
+/// The shape is chosen per event, both may stand in one batch, and they give equal results.
 #[test]
 fn map_and_array_in_one_batch() {
     let map = cat(&[b"\x82", &text("type"), &text("BlockRemoved"), &text("block_hashes"), b"\x91\x01"]);
@@ -59,7 +59,7 @@ fn map_and_array_in_one_batch() {
     assert_eq!(low64s(removed(&events[0]).block_hashes), [1]);
 }
 
-/// PC-03: hashes of any width and sign are the same 64 bits, in the parent's place too.
+/// Hashes of any width and sign are the same 64 bits, in the parent's place too.
 #[test]
 fn hashes_above_i63_and_below_zero() {
     let hashes = b"\x93\xcf\xb9\x69\xff\xff\xff\xff\xff\xff\xd3\xff\xff\xff\xff\xff\xff\xff\xff\x05";
@@ -69,7 +69,7 @@ fn hashes_above_i63_and_below_zero() {
     assert_eq!(stored.parent_block_hash, Some(BlockHash::Int(u64::MAX)));
 }
 
-/// PC-04: byte hashes keep their value and have a 64-bit view; text in a hash's place is that event's error.
+/// Byte hashes keep their value and have a 64-bit view; text in a hash's place is that event's error.
 #[test]
 fn byte_hashes_and_text_hashes() {
     let full: Vec<u8> = (0..32).collect();
@@ -88,7 +88,7 @@ fn byte_hashes_and_text_hashes() {
     assert_eq!(outcomes[1], Ok(event));
 }
 
-/// PC-06: what producers append later changes nothing in what is known.
+/// What producers append later changes nothing in what is known.
 #[test]
 fn fields_of_the_future_are_stepped_over() {
     let known = [
@@ -129,7 +129,7 @@ fn fields_of_the_future_are_stepped_over() {
     assert_eq!(Event::parse(&sixteen), Event::parse(&plain));
 }
 
-/// PC-07: position 7 is a LoRA name, nil or a map with the salt; the short forms stay readable in the same stream.
+/// Position 7 is a LoRA name, nil or a map with the salt; the short forms stay readable in the same stream.
 #[test]
 fn a_map_in_the_place_of_the_lora_name() {
     let head = cat(&[&text("BlockStored"), b"\x91\x01\xc0\x91\x02\x01\xc0"]);
@@ -147,7 +147,7 @@ fn a_map_in_the_place_of_the_lora_name() {
     assert_eq!(read, [(None, None), (None, None), (Some("lora-a"), None), (None, Some("t1"))]);
 }
 
-/// PC-11: an unknown kind of cache is kept as its text; a group that does not fit is an error, not cut down to 0.
+/// An unknown kind of cache is kept as its text; a group that does not fit is an error, not cut down to 0.
 #[test]
 fn unknown_cache_kinds_and_groups_out_of_range() {
     let map = cat(&[
@@ -169,7 +169,7 @@ fn unknown_cache_kinds_and_groups_out_of_range() {
     assert_eq!((error.class(), error.field()), (ErrorClass::WrongType, Some("group_idx")));
 }
 
-/// PC-12: a timestamp keeps its kind; what is no time is a wrong type.
+/// A timestamp keeps its kind; what is no time is a wrong type.
 #[test]
 fn timestamps_keep_their_kind() {
     let read = |ts: &[u8]| Batch::parse(&cat(&[b"\x92", ts, b"\x90"])).map(|batch| batch.timestamp());
@@ -185,7 +185,7 @@ fn timestamps_keep_their_kind() {
     assert_eq!(Timestamp::Int(1).partial_cmp(&Timestamp::Float(1.0)), None);
 }
 
-/// PC-13: a store's event names its object; nil tokens, nil size and empty hashes are no errors.
+/// A store's event names its object; nil tokens, nil size and empty hashes are no errors.
 #[test]
 fn store_events_without_tokens() {
     let event = cat(&[
@@ -215,7 +215,7 @@ fn store_events_without_tokens() {
     assert_eq!((envelope.object_key, envelope.tenant_id), (Some("k"), Some("default")));
 }
 
-/// PC-14: either name of the type is enough, a contradiction is an error, and the event's own rank wins.
+/// Either name of the type is enough, a contradiction is an error, and the event's own rank wins.
 #[test]
 fn facts_that_are_told_twice() {
     let pair = |key: &str, value: &str| cat(&[&text(key), &text(value)]);
@@ -235,7 +235,7 @@ fn facts_that_are_told_twice() {
     assert_eq!(ranks, [Some(1), Some(2)]);
 }
 
-/// PC-15: the positional writer fills every place in front of the last one that is set.
+/// The positional writer fills every place in front of the last one that is set.
 #[test]
 fn nil_holds_the_place_of_what_is_not_set() {
     let hashes = [BlockHash::Int(1)];
@@ -257,7 +257,7 @@ fn nil_holds_the_place_of_what_is_not_set() {
     assert_eq!(out, before, "a refused event leaves nothing behind");
 }
 
-/// PC-16: bytes behind a batch are an error, and a batch that is cut anywhere is none.
+/// Bytes behind a batch are an error, and a batch that is cut anywhere is none.
 #[test]
 fn bytes_behind_and_bytes_missing() {
     let whole = batch_of(&[&cat(&[b"\x92", &text("BlockRemoved"), b"\x91\xcd\x01\x02"])]);
@@ -271,7 +271,7 @@ fn bytes_behind_and_bytes_missing() {
     }
 }
 
-/// PC-17: exactly three frames, the second of 8 bytes.
+/// Exactly three frames, the second of 8 bytes.
 #[test]
 fn messages_have_three_frames() {
     for count in [0, 1, 2, 4] {
@@ -285,7 +285,7 @@ fn messages_have_three_frames() {
     assert_eq!((message.topic, message.sequence, message.payload), (&b"kv"[..], 258, &b""[..]));
 }
 
-/// PC-74: a medium is text, compared without regard to case, and an unknown one is kept. An empty one stays empty text.
+/// A medium is text, compared without regard to case, and an unknown one is kept. An empty one stays empty text.
 #[test]
 fn media_by_any_name() {
     let read = |medium: &[u8]| {

@@ -138,7 +138,6 @@ fn killed(time: Duration) -> Result<Seen, String> {
     Ok(done(rig)?.with("kills", kills))
 }
 
-/// PC-42
 fn stopped(time: Duration) -> Result<Seen, String> {
     let mut rig = Rig::start(Load { hwm: 50, ..Load::default() }, 0)?;
     rig.join(Reading { hwm: 50, ..Reading::default() })?;
@@ -151,7 +150,7 @@ fn stopped(time: Duration) -> Result<Seen, String> {
     done(rig)
 }
 
-/// PC-42: the slow one loses, sees it, and costs the other nothing.
+/// The slow one loses, sees it, and costs the other nothing.
 fn slow(time: Duration) -> Result<Seen, String> {
     let mut rig = Rig::start(Load { hwm: 0, ..Load::default() }, 1)?;
     let slow_ms = time.as_millis() as u64;
@@ -183,7 +182,6 @@ fn storm(time: Duration) -> Result<Seen, String> {
     Ok(done(rig)?.with("connections", words.number("connections")))
 }
 
-/// PC-41
 fn signals(time: Duration) -> Result<Seen, String> {
     let mut rig = Rig::start(Load::default(), 1)?;
     rig.go();

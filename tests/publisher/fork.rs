@@ -41,7 +41,6 @@ fn delivers(publisher: &Publisher, sub: &Sub) {
 
 #[test]
 fn children_that_exit_drop_or_call_do_not_disturb_the_parent() {
-    // PC-44
     if !alone!("children_that_exit_drop_or_call_do_not_disturb_the_parent") {
         return;
     }
@@ -81,7 +80,7 @@ fn children_that_exit_drop_or_call_do_not_disturb_the_parent() {
 
 #[test]
 fn a_child_forked_in_the_thick_of_it_never_hangs_in_a_call() {
-    // PC-44: locks may be held by threads that the child does not have.
+    // Locks may be held by threads that the child does not have.
     if !alone!("a_child_forked_in_the_thick_of_it_never_hangs_in_a_call") {
         return;
     }

@@ -45,7 +45,6 @@ fn identities_hold(publisher: &Publisher, accepted: u64) {
 
 #[test]
 fn the_oldest_go_and_the_gap_stands_before_the_rest() {
-    // PC-20
     let (publisher, recorder) = paused(config(4));
     for n in 1..=10 {
         put(&publisher, &format!("e{n}"), MediaSet::CPU);
@@ -58,7 +57,7 @@ fn the_oldest_go_and_the_gap_stands_before_the_rest() {
 
 #[test]
 fn the_smallest_queue_keeps_the_newest() {
-    // PC-23. A call may have two events, so a capacity of 1 is taken as 2.
+    // A call may have two events, so a capacity of 1 is taken as 2.
     let (publisher, recorder) = paused(config(1));
     assert_eq!(publisher.status().queue_capacity, 2);
     for n in 1..=5 {
@@ -72,7 +71,6 @@ fn the_smallest_queue_keeps_the_newest() {
 
 #[test]
 fn a_call_is_lost_as_a_whole_and_counts_its_events() {
-    // PC-25
     let (publisher, recorder) = paused(config(3));
     put(&publisher, "a", MediaSet::BOTH);
     put(&publisher, "b", MediaSet::CPU);
@@ -85,7 +83,6 @@ fn a_call_is_lost_as_a_whole_and_counts_its_events() {
 
 #[test]
 fn what_is_suppressed_takes_no_place() {
-    // PC-26, PC-54
     let (publisher, recorder) = paused(config(2).emit_object_key(false));
     publisher.cleared("t1");
     for _ in 0..1000 {
@@ -105,7 +102,7 @@ fn what_is_suppressed_takes_no_place() {
 
 #[test]
 fn the_capacity_is_exact() {
-    // PC-24: also sizes that are no powers of two
+    // Also sizes that are no powers of two
     for capacity in [2, 3, 64, 1000] {
         for burst in [1, 3, 16, 40] {
             let (publisher, recorder) = paused(config(capacity).eviction_burst(burst));
@@ -126,7 +123,6 @@ fn the_capacity_is_exact() {
 
 #[test]
 fn every_call_returns_while_the_sender_stands_still() {
-    // PC-19
     let (publisher, recorder) = paused(config(8));
     let calls = 4 * 20_000;
     std::thread::scope(|scope| {
@@ -188,7 +184,6 @@ fn an_oversized_key_is_refused_whole_and_leaves_no_trace() {
 
 #[test]
 fn a_large_buffer_is_not_kept() {
-    // PC-67
     let (publisher, recorder) = Recorder::start(config(10).max_event_bytes(32 << 20).max_batch_bytes(64 << 20));
     put(&publisher, &"k".repeat(10 << 20), MediaSet::CPU);
     put(&publisher, "small", MediaSet::CPU);

@@ -129,7 +129,7 @@ fn a_panic_in_a_caller_leaves_the_publisher_working() {
 
 #[test]
 fn stopping_without_time_in_the_middle_of_sending_leaves_the_socket_to_the_sender() {
-    // PC-45. That nobody else can touch the socket is a matter of types: it never leaves the sender's thread.
+    // That nobody else can touch the socket is a matter of types: it never leaves the sender's thread.
     if !alone!("stopping_without_time_in_the_middle_of_sending_leaves_the_socket_to_the_sender") {
         return;
     }

@@ -77,7 +77,6 @@ fn stays_within_its_bound(config: Config, max_event_bytes: usize) {
 
 #[test]
 fn keys_at_the_default_limit() {
-    // PC-31
     if alone!("keys_at_the_default_limit") {
         stays_within_its_bound(loopback().queue_capacity(1000).send_hwm(100), 16 << 10);
     }
@@ -85,7 +84,6 @@ fn keys_at_the_default_limit() {
 
 #[test]
 fn keys_of_a_mebibyte() {
-    // PC-31
     if alone!("keys_of_a_mebibyte") {
         stays_within_its_bound(loopback().queue_capacity(40).send_hwm(20), 1 << 20);
     }
@@ -93,7 +91,6 @@ fn keys_of_a_mebibyte() {
 
 #[test]
 fn with_the_default_limit_a_key_of_a_mebibyte_is_refused() {
-    // PC-31
     let publisher = Publisher::start(loopback()).unwrap();
     let outcome = publisher.committed(&Object::new("t", &"k".repeat(1 << 20)), MediaSet::CPU);
     assert!(matches!(outcome, Outcome::Refused(Refusal::TooLarge { bytes, .. }) if bytes > 1 << 20), "{outcome:?}");
@@ -101,7 +98,7 @@ fn with_the_default_limit_a_key_of_a_mebibyte_is_refused() {
 
 #[test]
 fn what_a_stuck_subscriber_held_comes_back_after_the_publisher_is_gone() {
-    // PC-65: no buffer of ours is out; what ZeroMQ copied is freed with its socket, whether or not the peer ever reads.
+    // No buffer of ours is out; what ZeroMQ copied is freed with its socket, whether or not the peer ever reads.
     if !alone!("what_a_stuck_subscriber_held_comes_back_after_the_publisher_is_gone") {
         return;
     }
@@ -120,7 +117,7 @@ fn what_a_stuck_subscriber_held_comes_back_after_the_publisher_is_gone() {
 
 #[test]
 fn the_pool_serves_nearly_every_call() {
-    // PC-64, PC-66: nobody outside can hold a buffer, so the same few go round.
+    // Nobody outside can hold a buffer, so the same few go round.
     let publisher = Publisher::start(loopback()).unwrap();
     for round in 0..20_000 {
         publisher.committed(&Object::new("t", "k"), MediaSet::BOTH);
@@ -135,7 +132,6 @@ fn the_pool_serves_nearly_every_call() {
 
 #[test]
 fn one_huge_call_leaves_no_huge_buffer_among_ten_thousand_small_ones() {
-    // PC-67
     if !alone!("one_huge_call_leaves_no_huge_buffer_among_ten_thousand_small_ones") {
         return;
     }

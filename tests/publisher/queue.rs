@@ -87,7 +87,7 @@ fn assert_frames_home(mut pipe: Pipe<Job>, mut consumer: Consumer) {
 
 #[test]
 fn nothing_is_evicted_while_there_is_room() {
-    // PC-28: another thread being in the middle of something makes the queue neither full nor empty.
+    // Another thread being in the middle of something makes the queue neither full nor empty.
     for burst in [1, 16, 17, 64] {
         let pipe = pipe(256, burst, 2);
         (0..124).for_each(|n| push(&pipe, n));
@@ -239,7 +239,7 @@ fn threads_without_a_lane_of_their_own_lose_nothing() {
 
 #[test]
 fn no_wake_up_is_lost() {
-    // PC-30: each event is waited for before the next, so one lost wake-up would be waited for in vain. (A sender on a real
+    // Each event is waited for before the next, so one lost wake-up would be waited for in vain. (A sender on a real
     // socket looks up once a second; this one does not.)
     for strategy in [WaitStrategy::Park, WaitStrategy::Nap(Duration::from_micros(20))] {
         let (publisher, recorder) = Recorder::start(Config::new("memory", "b").wait_strategy(strategy));

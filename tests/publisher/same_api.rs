@@ -7,7 +7,6 @@ use std::time::Duration;
 
 #[test]
 fn the_calls_of_a_master_are_the_same_in_every_build() {
-    // PC-72
     let start: fn(Config) -> Result<Publisher, StartError> = Publisher::start;
     let committed: fn(&Publisher, &Object<'_>, MediaSet) -> Outcome = Publisher::committed;
     let changed: fn(&Publisher, &Object<'_>, Before, MediaSet) -> Outcome = Publisher::changed;

@@ -20,7 +20,6 @@ fn stopped(publisher: &Publisher, recorder: &Recorder) -> Vec<Message> {
 
 #[test]
 fn a_failed_message_takes_a_number_for_each_event_and_its_ids_are_used_again() {
-    // PC-56
     let (publisher, recorder) = Recorder::start(config());
     put(&publisher, "a");
     recorder.messages(1);
@@ -112,7 +111,6 @@ fn a_broken_socket_ends_the_sender_visibly() {
 
 #[test]
 fn a_panic_ends_the_sender_visibly() {
-    // PC-50
     dies_of(Verdict::Panic, "planned panic");
 }
 

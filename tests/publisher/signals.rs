@@ -40,7 +40,6 @@ fn a_sender_that_is_interrupted_sends_whole_messages_in_order() {
     if !alone!("a_sender_that_is_interrupted_sends_whole_messages_in_order") {
         return;
     }
-    // PC-41
     let_signals_come();
     let publisher = Publisher::start(loopback().send_hwm(0)).unwrap();
     let sub = Sub::of(&publisher);

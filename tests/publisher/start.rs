@@ -17,7 +17,7 @@ fn a_publisher_is_shared_by_reference() {
 
 #[test]
 fn the_switch_the_endpoint_and_the_backend_id() {
-    // PC-51: all eight combinations
+    // All eight combinations
     for endpoint in ["", "tcp://127.0.0.1:0"] {
         for backend in ["", "b"] {
             let config = Config::default().bind_endpoint(endpoint).backend_id(backend);
@@ -37,7 +37,6 @@ fn the_switch_the_endpoint_and_the_backend_id() {
 
 #[test]
 fn settings_out_of_range_are_errors() {
-    // PC-24
     let config = || crate::common::config("tcp://127.0.0.1:0", "b");
     for config in [config().queue_capacity(0), config().eviction_burst(0), config().queue_capacity(usize::MAX)] {
         let error = Publisher::start(config).unwrap_err();
@@ -51,7 +50,6 @@ fn settings_out_of_range_are_errors() {
 #[cfg(feature = "serde")]
 #[test]
 fn settings_are_read_by_their_flag_names_and_no_others() {
-    // PC-53
     let config: Config = serde_json::from_str(
         r#"{"enable_kv_events": true, "kv_events_bind_endpoint": "tcp://127.0.0.1:0", "kv_events_backend_id": "b",
             "kv_events_eviction_burst": 16, "kv_events_wait_strategy": "poll:100us", "kv_events_heartbeat_interval": 500}"#,
@@ -106,7 +104,6 @@ mod with_a_socket {
 
     #[test]
     fn malformed_endpoints_are_named_with_their_cause() {
-        // PC-40
         for endpoint in [
             "127.0.0.1:5557",
             "udp://127.0.0.1:5557",
@@ -130,7 +127,6 @@ mod with_a_socket {
 
     #[test]
     fn a_taken_port_is_an_error_and_free_again_afterwards() {
-        // PC-33, PC-55
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let endpoint = format!("tcp://{}", listener.local_addr().unwrap());
         assert_eq!(cause(&endpoint), EndpointError::InUse);
@@ -161,7 +157,6 @@ mod with_a_socket {
 
     #[test]
     fn ports_are_chosen_and_told_and_any_address_is_bound() {
-        // PC-35, PC-38, PC-40
         for endpoint in ["tcp://127.0.0.1:0", "tcp://127.0.0.1:*", "tcp://*:0", "tcp://0.0.0.0:0"] {
             let (one, two) = (start(endpoint).unwrap(), start(endpoint).unwrap());
             assert_ne!(one.bound_endpoint(), two.bound_endpoint());
@@ -236,7 +231,6 @@ mod with_a_socket {
 
     #[test]
     fn ranks_label_the_stream_and_nothing_else() {
-        // PC-55
         for rank in 0..4 {
             let publisher = Publisher::start(crate::common::config("tcp://127.0.0.1:0", "b").dp_rank(rank)).unwrap();
             let sub = Sub::of(&publisher);
@@ -249,7 +243,6 @@ mod with_a_socket {
 
     #[test]
     fn the_high_water_mark_is_the_one_asked_for() {
-        // PC-39
         let publisher = Publisher::start(crate::common::config("tcp://127.0.0.1:0", "b").send_hwm(7)).unwrap();
         assert_eq!(publisher.status().send_hwm, 7);
     }

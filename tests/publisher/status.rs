@@ -31,7 +31,6 @@ fn rising(status: &Status) -> [u64; 13] {
 
 #[test]
 fn figures_read_under_load_never_fall_and_add_up_in_the_end() {
-    // PC-57
     let publisher = Publisher::start(loopback().queue_capacity(64)).unwrap();
     let over = AtomicBool::new(false);
     let calls = 200_000_u64;
@@ -71,7 +70,6 @@ fn figures_read_under_load_never_fall_and_add_up_in_the_end() {
 
 #[test]
 fn a_script_of_twenty_messages_is_counted_to_the_byte() {
-    // PC-57
     let publisher = Publisher::start(loopback()).unwrap();
     let sub = Sub::of(&publisher);
     let before = publisher.status();
@@ -92,7 +90,7 @@ fn a_script_of_twenty_messages_is_counted_to_the_byte() {
 
 #[test]
 fn a_slow_subscriber_loses_and_sees_it_and_nobody_else_does() {
-    // PC-42, PC-39. (A mark of 7 would do for the sleeper, but ZeroMQ counts what was read with a delay of up to a millisecond,
+    // (A mark of 7 would do for the sleeper, but ZeroMQ counts what was read with a delay of up to a millisecond,
     // and would drop for the reader as well.)
     let publisher = Publisher::start(loopback().send_hwm(200)).unwrap();
     let endpoint = publisher.bound_endpoint().unwrap();
@@ -140,7 +138,7 @@ fn a_slow_subscriber_loses_and_sees_it_and_nobody_else_does() {
 
 #[test]
 fn an_idle_sender_sleeps() {
-    // PC-30: it wakes for its upkeep, once a second, and for nothing else.
+    // It wakes for its upkeep, once a second, and for nothing else.
     if !alone!("an_idle_sender_sleeps") {
         return;
     }
@@ -174,7 +172,7 @@ fn first_event(config: Config, key: &str) -> Option<String> {
 
 #[test]
 fn every_setting_of_the_design_can_be_seen() {
-    // PC-53: each of the eleven, changed from its default.
+    // Each of the eleven, changed from its default.
     let default = |key| first_event(loopback(), key);
     for (key, config, value) in [
         ("backend_id", Config::new("tcp://127.0.0.1:0", "other"), "\"other\""),

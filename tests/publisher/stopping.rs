@@ -11,7 +11,6 @@ const LONG: Duration = Duration::from_secs(30);
 
 #[test]
 fn all_that_was_accepted_arrives() {
-    // PC-48
     for _ in 0..30 {
         let publisher = Publisher::start(loopback().linger(LONG)).unwrap();
         let sub = Sub::of(&publisher);
@@ -41,7 +40,7 @@ fn the_last_handle_that_is_dropped_stops_it() {
 
 #[test]
 fn the_endpoint_is_free_after_a_stop() {
-    // PC-34: with and without a subscriber
+    // With and without a subscriber
     let first = Publisher::start(loopback()).unwrap();
     let endpoint = first.bound_endpoint().unwrap().to_owned();
     assert!(first.stop(LONG).closed);
@@ -60,7 +59,6 @@ fn the_endpoint_is_free_after_a_stop() {
 
 #[test]
 fn calls_after_stop_are_refused_and_counted() {
-    // PC-49
     let publisher = Publisher::start(loopback()).unwrap();
     publisher.committed(&OBJECT, MediaSet::CPU);
     let first = publisher.stop(LONG);

@@ -53,7 +53,7 @@ fn warnings_come_once_at_start() {
         }
     };
 
-    // PC-52: there is no default endpoint, loopback is silent, everything wider is told of.
+    // There is no default endpoint, loopback is silent, everything wider is told of.
     assert!(Publisher::start(Config::default().enabled(true).backend_id("b")).is_err());
     let local = Publisher::start(loopback()).unwrap();
     calls(&local);
@@ -66,7 +66,6 @@ fn warnings_come_once_at_start() {
         warned_once_of("can be reached from other machines");
     }
 
-    // PC-54
     let keyless = Publisher::start(loopback().emit_object_key(false)).unwrap();
     let sub = Sub::of(&keyless);
     let before = keyless.status().skipped_keyless_events;
@@ -87,7 +86,6 @@ fn warnings_come_once_at_start() {
     assert_eq!((keyed.status().skipped_keyless_events, keyed.status().keys_suppressed), (2, false));
     assert_eq!(logged(), []);
 
-    // PC-51
     let forgotten = Publisher::start(loopback().enabled(false)).unwrap();
     calls(&forgotten);
     assert!(!forgotten.status().enabled);
@@ -103,7 +101,7 @@ fn warnings_come_once_at_start() {
     Before::mutation(MediaSet::CPU).discard();
     assert_eq!(logged(), []);
 
-    // PC-50: what the logger does, the sender is visibly dead.
+    // What the logger does, the sender is visibly dead.
     {
         use crate::common::recorder::{Recorder, Verdict};
         let (publisher, recorder) = Recorder::start(loopback());

@@ -14,7 +14,6 @@ use std::time::Duration;
 
 #[test]
 fn gap_is_told_before_the_message_that_shows_it() {
-    // PC-60
     let publisher = Publisher::new();
     let mut subscriber = listen(&publisher, &Settings::default());
     for (sequence, id) in [(1, 1), (2, 2), (5, 3)] {
@@ -49,7 +48,6 @@ fn message_can_be_kept_and_is_decoded_already() {
 
 #[test]
 fn malformed_messages_are_counted_and_make_no_gap() {
-    // PC-17
     let publisher = Publisher::new();
     let mut subscriber = listen(&publisher, &Settings::default());
     let (number, payload) = (2u64.to_be_bytes(), master(1000, 1, &["k"]));
@@ -96,7 +94,6 @@ fn malformed_messages_are_counted_and_make_no_gap() {
 
 #[test]
 fn prefix_takes_longer_topics_and_exact_does_not() {
-    // PC-18
     let topics = ["", "kv", "kv-events", "kv-events-2"];
     let cases = [
         (TopicFilter::Prefix(b"kv-events".to_vec()), vec!["kv-events", "kv-events-2"]),
@@ -150,7 +147,6 @@ fn topics_beyond_the_limit_are_refused_and_told() {
 
 #[test]
 fn late_subscriber_is_told_what_it_missed() {
-    // PC-43, PC-62
     for (base, missed) in
         [(Base::MASTER, Some(100)), (Base::ENGINE, Some(101)), (Base::Auto, Some(100)), (Base::Unknown, None)]
     {
@@ -167,7 +163,6 @@ fn late_subscriber_is_told_what_it_missed() {
 
 #[test]
 fn duplicates_are_told_and_delivered_only_when_asked_for() {
-    // PC-61
     for deliver_duplicates in [false, true] {
         let publisher = Publisher::new();
         let mut subscriber = listen(&publisher, &Settings { deliver_duplicates, ..Settings::default() });
@@ -188,7 +183,6 @@ fn duplicates_are_told_and_delivered_only_when_asked_for() {
 
 #[test]
 fn publishers_are_numbered_apart() {
-    // PC-63
     let publishers = [Publisher::new(), Publisher::new()];
     let mut subscriber =
         Subscriber::connect(publishers.each_ref().map(|publisher| &publisher.endpoint), &Settings::default()).unwrap();
@@ -258,7 +252,6 @@ fn record_the_log() {
 
 #[test]
 fn flood_of_garbage_ends_no_connection_and_fills_no_log() {
-    // PC-58
     record_the_log();
     let publisher = Publisher::new();
     publisher.socket.monitor("inproc://events", zmq::SocketEvent::ALL.to_raw().into()).unwrap();
@@ -292,7 +285,6 @@ fn flood_of_garbage_ends_no_connection_and_fills_no_log() {
 
 #[test]
 fn figures_are_read_from_another_thread_and_match_the_script() {
-    // PC-57
     let publisher = Publisher::new();
     let mut subscriber = listen(&publisher, &Settings::default());
     let status = subscriber.status_handle();

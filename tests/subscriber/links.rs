@@ -120,7 +120,6 @@ fn endpoints_come_and_go_while_it_runs() {
 
 #[test]
 fn four_hundred_endpoints_are_no_matter() {
-    // PC-81
     let publisher = Publisher::new();
     let endpoints = (1..400).map(|n| format!("ipc:///nonexistent/{n}")).chain([publisher.endpoint.clone()]);
     let mut subscriber = Subscriber::connect(endpoints, &Settings::default()).unwrap();
@@ -132,7 +131,6 @@ fn four_hundred_endpoints_are_no_matter() {
 
 #[test]
 fn one_counter_over_thirty_topics_shows_no_gap_and_one_for_each_neither() {
-    // PC-79
     for shared in [true, false] {
         let publisher = Publisher::new();
         let mut subscriber = listen(&publisher, &Settings::default());
@@ -163,7 +161,6 @@ fn one_counter_over_thirty_topics_shows_no_gap_and_one_for_each_neither() {
 
 #[test]
 fn topics_long_silent_make_room() {
-    // PC-80
     let publisher = Publisher::new();
     let settings = Settings { max_topics: 3, topic_idle: Duration::ZERO, ..Settings::default() };
     let mut subscriber = listen(&publisher, &settings);
@@ -231,7 +228,6 @@ fn trouble(subscriber: &mut Subscriber) -> String {
 
 #[test]
 fn what_is_there_instead_of_a_publisher_is_told() {
-    // PC-84
     for (kind, name) in [(zmq::ROUTER, "ROUTER"), (zmq::SUB, "SUB"), (zmq::REP, "REP"), (zmq::PUSH, "PUSH")] {
         let context = zmq::Context::new();
         let socket = context.socket(kind).unwrap();

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 #[test]
 fn what_waits_too_long_is_dropped_by_the_publisher_and_told() {
-    // PC-57: "a configured limit was never applied to the socket"
+    // A fault seen elsewhere: "a configured limit was never applied to the socket"
     let publisher = Publisher::bound_to("tcp://127.0.0.1:*", 2);
     let settings = Settings { receive_buffer_bytes: Some(64 << 10), ..Settings::default() };
     let mut subscriber = listen(&publisher, &settings);
@@ -39,7 +39,6 @@ fn what_waits_too_long_is_dropped_by_the_publisher_and_told() {
 
 #[test]
 fn oversized_frame_is_told_with_its_size_and_costs_nothing_else() {
-    // PC-87
     let publisher = Publisher::new();
     let mut subscriber = listen(&publisher, &Settings { max_frame_bytes: 1000, ..Settings::default() });
     let big = master(1000, 2, &[&"k".repeat(1000)]);

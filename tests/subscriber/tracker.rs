@@ -35,7 +35,7 @@ fn check(rows: &[(u64, i128, EventIds, Verdict)]) -> Counters {
 
 #[test]
 fn first_message_starts_the_source_and_says_what_lies_before_it() {
-    // PC-43, PC-62: the base is a setting; a first number below it has nothing before it.
+    // The base is a setting; a first number below it has nothing before it.
     let first = |base, sequence, ids| {
         Tracker::new(base).observe(&Observed { sequence, timestamp: Some(Timestamp::Int(7)), ids })
     };
@@ -97,7 +97,7 @@ fn ids_tell_eviction_from_loss_on_the_way() {
 
 #[test]
 fn replayed_numbers_are_duplicates_each_delivered_once_in_order() {
-    // PC-61: 1..=5 replayed while 4..=8 are live, with and without ids, whatever the interleaving.
+    // 1..=5 replayed while 4..=8 are live, with and without ids, whatever the interleaving.
     for with_ids in [false, true] {
         let message = |sequence: u64| Observed {
             sequence,
@@ -164,7 +164,7 @@ fn later_timestamp_at_an_old_number_is_a_restart() {
 
 #[test]
 fn remembered_number_with_another_timestamp_or_other_ids_is_a_restart() {
-    // PC-85: the clock may be behind.
+    // The clock may be behind.
     let counters = check(&[
         (1, 1000, NO_IDS, started(0)),
         (2, 1001, NO_IDS, Verdict::InOrder),

@@ -47,7 +47,7 @@ impl Feed {
 
 #[test]
 fn one_counter_over_thirty_topics_shows_no_gap() {
-    // PC-79: 300 messages over 30 topics, in turn, in runs, and in no order.
+    // 300 messages over 30 topics, in turn, in runs, and in no order.
     let orders: [fn(u64) -> usize; 4] =
         [|n| n as usize % 30, |n| n as usize / 10, |n| (n * n % 29) as usize, |n| (n * 7919 % 30) as usize];
     for first in [0, 57] {

@@ -149,7 +149,6 @@ fn lines_stand_in_order_and_say_what_they_should() {
 
 #[test]
 fn engines_begin_at_zero_and_bad_events_stand_in_their_place() {
-    // PC-62
     for (args, missed) in [
         (vec!["--source", "engine"], json!(3)),
         (vec!["--base", "0"], json!(3)),
@@ -215,7 +214,6 @@ fn events_of_duplicates_are_shown_when_asked_for_and_count_as_duplicates_only() 
 
 #[test]
 fn every_source_has_its_summary_and_longer_topics_are_named() {
-    // PC-18, PC-63
     let (first, second) = (Publisher::new(), Publisher::new());
     let tail = Tail::listen(&[&first, &second], &["--json", "--topic", "kv", "--limit", "2"]);
     first.send_to(b"no", 1, &master(1000, 1, &["a"]));
