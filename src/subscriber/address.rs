@@ -56,7 +56,7 @@ impl Host {
 }
 
 impl Address {
-    /// Of somebody to connect to.
+    /// Of a publisher to connect to.
     pub(super) fn of_peer(endpoint: &str) -> Result<Self, &'static str> {
         let (is_tcp, address) = transport(endpoint)?;
         if !is_tcp {

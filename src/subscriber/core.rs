@@ -2,7 +2,7 @@
 
 use super::counters::StatusHandle;
 use super::delivery::{Delivery, Malformed};
-use super::endpoint::{Endpoint, Stranger};
+use super::endpoint::{Endpoint, ForeignPeer};
 use super::link::{Link, Lost, Step};
 use super::settings::{ConnectError, Settings};
 use super::stream::Stream;
@@ -199,7 +199,7 @@ impl Core {
             };
             if let Err(error) = opened {
                 // Descriptors, mostly. Whoever waits is let in with the next one who comes.
-                crate::logging::warning!("{}: somebody could not be let in: {error}", self.endpoints[at].name);
+                crate::logging::warning!("{}: a connection could not be accepted: {error}", self.endpoints[at].name);
                 return;
             }
         }
@@ -269,23 +269,23 @@ impl Core {
             self.arrived((link.endpoint, link.peer), arrival);
         }
         let Some(endpoint) = self.endpoints.iter_mut().find(|endpoint| endpoint.id == link.endpoint) else { return };
-        let (text, stranger) = match why {
+        let (text, foreign) = match why {
             Lost::System(error) => (error.to_string(), None),
-            Lost::Broken(broken) => (broken.to_string(), Some(Stranger::Known)),
+            Lost::Broken(broken) => (broken.to_string(), Some(ForeignPeer::Known)),
             Lost::Closed { .. } if link.is_up() => ("the publisher closed the connection".to_owned(), None),
             Lost::Closed { silent: true } => {
-                ("somebody who closes the connection without a word".to_owned(), Some(Stranger::Silent))
+                ("a peer that closes the connection without sending anything".to_owned(), Some(ForeignPeer::Silent))
             }
             Lost::Closed { silent: false } => {
-                ("somebody who closes the connection in the handshake".to_owned(), Some(Stranger::Silent))
+                ("a peer that closes the connection in the handshake".to_owned(), Some(ForeignPeer::Silent))
             }
             Lost::TimedOut { connected: false } => ("nobody answers in time".to_owned(), None),
             Lost::TimedOut { connected: true } => {
-                ("somebody who does not answer in ZeroMQ's words, or not at all".to_owned(), Some(Stranger::Known))
+                ("a peer that does not answer in ZMTP, or not at all".to_owned(), Some(ForeignPeer::Known))
             }
             Lost::Own => ("connection refused".to_owned(), None),
         };
-        endpoint.lost(link.peer, &text, stranger);
+        endpoint.lost(link.peer, &text, foreign);
         self.tend();
     }
 }

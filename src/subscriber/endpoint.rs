@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 const SOON: Duration = Duration::from_millis(100);
 /// Longest time between two attempts.
 const LATER: Duration = Duration::from_secs(1);
-/// Likewise, where somebody answers who is no publisher.
+/// Likewise, where what answers is not a publisher.
 const MUCH_LATER: Duration = Duration::from_secs(5);
 /// How often it is looked whether a name was found.
 const LOOK: Duration = Duration::from_millis(20);
@@ -38,7 +38,7 @@ pub(super) struct Endpoint {
 
 /// Somebody who is no publisher.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stranger {
+pub(super) enum ForeignPeer {
     /// And will not be one soon.
     Known,
     /// Or one that is not there yet, behind a tunnel, say.
@@ -177,7 +177,7 @@ impl Endpoint {
         }
     }
 
-    /// The next one who wants in, if somebody does, and where they come from.
+    /// The next peer that connects, if there is one, and where it comes from.
     pub(super) fn accept(&self, settings: &Settings) -> io::Result<(Stream, String)> {
         let Way::In { listener, .. } = &self.way else { return Err(io::ErrorKind::WouldBlock.into()) };
         let (stream, from) = match listener {
@@ -218,7 +218,7 @@ impl Endpoint {
                 next.clear();
                 0
             }
-            // Whoever comes from where somebody was lost is taken for that one.
+            // A connection from where a peer was lost is taken for that peer.
             Way::In { .. } => {
                 let lost = |peer: &Peer| peer.link.is_none() && peer.address == from;
                 match self.peers.iter().position(lost) {
@@ -238,7 +238,7 @@ impl Endpoint {
         Some(place)
     }
 
-    /// Gives the place of somebody who is gone to a newcomer.
+    /// Gives the place of a peer that is gone to a newcomer.
     fn replace(&mut self, from: &str, settings: &Settings, status: &StatusHandle) -> Option<usize> {
         let place = self.peers.iter().position(|peer| peer.link.is_none())?;
         self.peers[place].sources.leave();
@@ -250,34 +250,34 @@ impl Endpoint {
     }
 
     /// A connection has ended: `place` is whose, if it was up.
-    pub(super) fn lost(&mut self, place: Option<usize>, why: &str, stranger: Option<Stranger>) {
+    pub(super) fn lost(&mut self, place: Option<usize>, why: &str, foreign: Option<ForeignPeer>) {
         if let Some(peer) = place.and_then(|place| self.peers.get_mut(place)) {
             peer.link = None;
             peer.figures.disconnections.add(1);
         }
         match &mut self.way {
             Way::Out { pause, .. } => {
-                let wait = if stranger == Some(Stranger::Known) { MUCH_LATER } else { *pause };
+                let wait = if foreign == Some(ForeignPeer::Known) { MUCH_LATER } else { *pause };
                 *pause = (*pause * 2).min(LATER);
-                self.failed(why, wait, stranger.is_some());
+                self.failed(why, wait, foreign.is_some());
             }
             Way::In { .. } => crate::logging::quietly(|| log::debug!("{}: a connection ended: {why}", self.name)),
         }
     }
 
     /// The next attempt is made in a while, or at once if there is another address to try.
-    fn failed(&mut self, why: &str, wait: Duration, is_stranger: bool) {
+    fn failed(&mut self, why: &str, wait: Duration, is_foreign: bool) {
         let Way::Out { dial, next, .. } = &mut self.way else { return };
         let wait = if next.is_empty() { wait } else { Duration::ZERO };
         *dial = Dial::Waiting(Instant::now() + wait);
         let mut trouble = self.figures.trouble.lock();
         if trouble.as_ref().is_none_or(|(told, _)| told != why) {
-            if is_stranger {
+            if is_foreign {
                 crate::logging::warning!("{}: there is {why}", self.name);
             } else {
                 crate::logging::quietly(|| log::debug!("{}: {why}", self.name));
             }
-            *trouble = Some((why.to_owned(), is_stranger));
+            *trouble = Some((why.to_owned(), is_foreign));
         }
     }
 
@@ -316,7 +316,7 @@ fn listen(address: &Address, name: &str, registry: &Registry, token: Token) -> i
         Address::Unix(path) => {
             let at = path.resolve()?;
             let mut listener = match UnixListener::bind_addr(&at) {
-                // Left behind by somebody who is gone?
+                // Left behind by a peer that is gone?
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
                     match at.as_pathname() {
                         Some(path) if is_socket(path) && !crate::os::is_held(path)? => std::fs::remove_file(path)?,

@@ -151,8 +151,8 @@ impl error::Error for RecvError {
 const PASSED_OVER: u32 = 1024;
 
 impl Subscriber {
-    /// Connects to every endpoint (`tcp://host:port` or `ipc://path`), each named once. Nobody has to be there yet: it is
-    /// tried until somebody is. Returns at once.
+    /// Connects to every endpoint (`tcp://host:port` or `ipc://path`), each named once. No publisher has to be there yet: it is
+    /// tried until one is. Returns at once.
     ///
     /// # Errors
     ///

@@ -28,7 +28,7 @@ impl Stream {
         UnixStream::connect_addr(to).map(Stream::Unix)
     }
 
-    /// A connection somebody made to us.
+    /// A connection that a peer made.
     pub(super) fn accepted(self, settings: &Settings) -> io::Result<Self> {
         if let Stream::Tcp(stream) = &self {
             tune(&SockRef::from(stream), settings)?;

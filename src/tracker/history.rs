@@ -1,4 +1,4 @@
-//! The last messages of a life, so that a repeated one is known for what it is.
+//! The last messages of an incarnation, so that a repeated one is known for what it is.
 
 use super::ids::EventIds;
 use super::observed::Observed;
@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 /// How many messages are remembered.
 pub(super) const REMEMBERED: usize = 1024;
 
-/// The last [`REMEMBERED`] messages of a life, by rising number. It grows with what it holds.
+/// The last [`REMEMBERED`] messages of an incarnation, by rising number. It grows with what it holds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct History(VecDeque<Seen>);
 
@@ -70,7 +70,7 @@ impl Seen {
 pub(super) enum Memory {
     /// This very message was seen.
     Same,
-    /// Another one was seen under this number, or none of this life can have this number and these ids.
+    /// Another one was seen under this number, or none of this incarnation can have this number and these ids.
     Other,
     /// Nothing is known that speaks for either.
     Unknown,

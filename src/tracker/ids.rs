@@ -74,13 +74,13 @@ impl EventIds {
 /// The id that the next event should have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NextId {
-    /// No id was seen in this life.
+    /// No id was seen in this incarnation.
     Unknown,
     /// Exactly this one.
     Exactly(u128),
     /// This one or a later one: messages came by whose ids are unknown.
     AtLeast(u128),
-    /// The ids of this life are not dense.
+    /// The ids of this incarnation are not dense.
     NoWitness,
 }
 

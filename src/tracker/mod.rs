@@ -26,9 +26,9 @@
 //! that was missed has ids between its neighbours'. A number before all that is remembered with ids below theirs counts
 //! as a restart.
 //!
-//! Ids that jump *ahead* while the numbers are in order can't come from one life of a dense stream. If this life has
+//! Ids that jump *ahead* while the numbers are in order can't come from one incarnation of a dense stream. If this incarnation has
 //! shown its ids to run on across messages, it is a restart; if it has not, the producer's ids are not dense after
-//! all, and are no witness from then on.
+//! all, and are not used from then on.
 //!
 //! # What no tracker can see
 //!

@@ -29,15 +29,15 @@ use crate::decode::Timestamp;
 #[derive(Clone, Debug)]
 pub struct Tracker {
     base: Base,
-    life: Option<Life>,
+    incarnation: Option<Incarnation>,
     /// The connection was lost since the last message that was no duplicate.
     pub(super) reconnected: bool,
     counters: Counters,
 }
 
-/// What is known of the publisher's present life.
+/// What is known of the publisher's present incarnation.
 #[derive(Clone, Debug)]
-struct Life {
+struct Incarnation {
     last: u64,
     /// Of the last message that had one.
     timestamp: Option<Timestamp>,
@@ -51,7 +51,7 @@ impl Tracker {
     /// A tracker that has seen nothing.
     #[must_use]
     pub fn new(base: Base) -> Self {
-        Tracker { base, life: None, reconnected: false, counters: Counters::default() }
+        Tracker { base, incarnation: None, reconnected: false, counters: Counters::default() }
     }
 
     /// What this message says about those before it. Call it once for every message, in the order of arrival.
@@ -64,7 +64,7 @@ impl Tracker {
     ///
     /// Returns whether that is worth telling: before the first message there was nothing to lose.
     pub fn reconnected(&mut self) -> bool {
-        self.reconnected = self.life.is_some();
+        self.reconnected = self.incarnation.is_some();
         self.counters.reconnections += u64::from(self.reconnected);
         self.reconnected
     }
@@ -76,21 +76,21 @@ impl Tracker {
     }
 
     pub(super) fn last(&self) -> Option<u64> {
-        self.life.as_ref().map(|life| life.last)
+        self.incarnation.as_ref().map(|incarnation| incarnation.last)
     }
 
     /// Likewise, where several topics share one tracker: a number that was seen under another topic was another message's.
     pub(super) fn observe_under(&mut self, message: &Observed, topic: u32) -> Judgement {
         let missed = self.base.missed_before(message);
-        let judgement = match &mut self.life {
+        let judgement = match &mut self.incarnation {
             None => Judgement::New(Verdict::Started { missed }),
-            Some(life) => life.judge(message, topic, self.reconnected, missed),
+            Some(incarnation) => incarnation.judge(message, topic, self.reconnected, missed),
         };
         if let Judgement::New(verdict) = judgement {
-            match (&mut self.life, verdict) {
-                (Some(life), Verdict::InOrder | Verdict::Gap { .. }) => life.take(message, topic),
-                (Some(life), _) => life.begin(message, topic),
-                (none, _) => none.insert(Life::new(message.sequence)).begin(message, topic),
+            match (&mut self.incarnation, verdict) {
+                (Some(incarnation), Verdict::InOrder | Verdict::Gap { .. }) => incarnation.take(message, topic),
+                (Some(incarnation), _) => incarnation.begin(message, topic),
+                (none, _) => none.insert(Incarnation::new(message.sequence)).begin(message, topic),
             }
             self.reconnected = false;
         }
@@ -106,7 +106,7 @@ pub(super) enum Judgement {
     New(Verdict),
     /// This very message was seen.
     Repeated,
-    /// An old number, and nothing says that it is a new life's.
+    /// An old number, and nothing says that it is a new incarnation's.
     Old,
 }
 
@@ -119,10 +119,10 @@ impl Judgement {
     }
 }
 
-impl Life {
+impl Incarnation {
     fn new(sequence: u64) -> Self {
         let history = History::default();
-        Life { last: sequence, timestamp: None, next_id: NextId::Unknown, ids_proven: false, history }
+        Incarnation { last: sequence, timestamp: None, next_id: NextId::Unknown, ids_proven: false, history }
     }
 
     /// Begins anew with `message`, in the memory that is there.

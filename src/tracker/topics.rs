@@ -215,7 +215,7 @@ impl Topics {
             _ => {
                 let verdict = self.judge(index, evidence, by_topic, by_all);
                 if let Verdict::Restarted { .. } = verdict {
-                    // What its life before lacked is of no use to anybody now.
+                    // What its incarnation before lacked is of no use to anybody now.
                     self.kept_back.retain(|(other, _)| *other != index);
                 }
                 verdict

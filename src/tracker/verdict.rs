@@ -26,11 +26,11 @@ pub enum Verdict {
     },
     /// A message that was seen, or one of a gap that comes too late. Using it would undo what later messages said.
     Duplicate,
-    /// Another life of the publisher: all it said before is void, and its numbers begin anew.
+    /// Another incarnation of the publisher: all it said before is void, and its numbers begin anew.
     Restarted {
-        /// The last number of the life before.
+        /// The last number of the incarnation before.
         previous: u64,
-        /// How many numbers of the new life lie before this message; `None` if the base is unknown.
+        /// How many numbers of the new incarnation lie before this message; `None` if the base is unknown.
         missed: Option<u64>,
     },
 }
@@ -74,7 +74,7 @@ impl GapCause {
 
 /// What a tracker has counted since it was made. Restarts reset nothing.
 ///
-/// In one life, `last_sequence - first_sequence + 1 = messages + missed`.
+/// In one incarnation, `last_sequence - first_sequence + 1 = messages + missed`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]

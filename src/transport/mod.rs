@@ -225,7 +225,7 @@ impl Opened {
         self
     }
 
-    /// How the transport is doing, asked whenever somebody asks for the publisher's status, on any thread.
+    /// How the transport is doing, called whenever the publisher's status is read, on any thread.
     #[must_use]
     pub fn report(mut self, report: impl Fn() -> Report + Send + Sync + 'static) -> Self {
         self.report = Some(Arc::new(report));

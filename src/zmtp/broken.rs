@@ -41,11 +41,11 @@ impl fmt::Display for Broken {
                 write!(f, "a ZeroMQ socket of type {name}, which publishes nothing (PUB and XPUB do)")
             }
             Broken::Refused(reason) => write!(f, "a ZeroMQ socket that refuses us: {reason}"),
-            Broken::Protocol(what) => write!(f, "somebody who breaks the rules of ZMTP: {what}"),
+            Broken::Protocol(what) => write!(f, "a peer that breaks the rules of ZMTP: {what}"),
             Broken::Frame { bytes, limit } => {
-                write!(f, "somebody who sends a frame of {bytes} bytes, where the limit is {limit}")
+                write!(f, "a peer that sends a frame of {bytes} bytes, where the limit is {limit}")
             }
-            Broken::Endless => write!(f, "somebody who sends a message of more than {MAX_FRAMES} frames"),
+            Broken::Endless => write!(f, "a peer that sends a message of more than {MAX_FRAMES} frames"),
         }
     }
 }

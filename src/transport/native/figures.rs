@@ -67,7 +67,7 @@ impl Book {
         }
     }
 
-    /// Has others told of from now on; false if somebody reads at this moment: it has to be tried again.
+    /// Has others told of from now on; false while it is being read: it has to be tried again.
     pub(super) fn set_peers(&self, now: impl Iterator<Item = Arc<Figures>>) -> bool {
         let mut peers = match self.peers.try_lock() {
             Ok(peers) => peers,

@@ -52,7 +52,7 @@ use std::time::{Duration, Instant};
 const MAX_INBOUND: i64 = 256;
 /// How long a peer may take to shake hands, ms.
 const HANDSHAKE_MS: i32 = 10_000;
-/// Connections the system may hold for us until they are accepted: with ZeroMQ's 100, a crowd of subscribers that comes back
+/// Connections the system may hold for us until they are accepted: with ZeroMQ's 100, many subscribers that come back
 /// after a restart waits for seconds.
 const BACKLOG: i32 = 1024;
 /// Messages a peer may have waiting for the sender to look at. A subscriber sends one for each topic. See the module's
@@ -65,8 +65,8 @@ const INBOUND_BYTES: i32 = 2048;
 const UPKEEP: Duration = Duration::from_secs(1);
 /// How often peers that wait to be let in are looked after.
 const ANSWER: Duration = Duration::from_millis(50);
-/// Likewise, while more of them wait than are answered in one go: a crowd that is refused must not hold up whoever is not.
-const ANSWER_CROWD: Duration = Duration::from_millis(2);
+/// Likewise, while more of them wait than are answered in one go: many that are refused must not delay those that are not.
+const ANSWER_BACKLOG: Duration = Duration::from_millis(2);
 
 /// A PUB socket with a context of its own.
 pub(crate) struct PubSocket {
@@ -76,14 +76,14 @@ pub(crate) struct PubSocket {
 
 /// Dropping it closes the socket and then waits for the context to end, for as long as the socket lingers.
 struct Bound {
-    /// Closed first: while it is there the gate is.
+    /// Closed first: while it is there the filter is.
     socket: zmq::Socket,
-    gate: Option<peers::Gate>,
+    filter: Option<peers::PeerFilter>,
     watch: Watch,
     condition: Arc<Condition>,
     next_answer: Instant,
-    /// A crowd waits to be let in.
-    is_crowded: bool,
+    /// More connections wait than one round answers.
+    has_backlog: bool,
     next_look: Instant,
 }
 
@@ -121,11 +121,12 @@ fn bind_here(options: &SocketOptions) -> Result<(Bound, Opened), StartError> {
     let checked = endpoint::check(&options.endpoint).map_err(failed)?;
     let context = zmq::Context::new();
     let mut socket = configured(&context, options, &checked).map_err(|error| StartError::Socket(os_error(error)))?;
-    let gate = if options.allow_peers.is_empty() {
+    let filter = if options.allow_peers.is_empty() {
         None
     } else {
-        let gate = peers::Gate::before(&socket, &context, options.allow_peers.clone(), Arc::clone(&options.condition));
-        Some(gate.map_err(|error| StartError::Socket(os_error(error)))?)
+        let filter =
+            peers::PeerFilter::before(&socket, &context, options.allow_peers.clone(), Arc::clone(&options.condition));
+        Some(filter.map_err(|error| StartError::Socket(os_error(error)))?)
     };
     bind(&mut socket, &options.endpoint).map_err(|error| failed(bind_error(&error)))?;
     let endpoint = match socket.get_last_endpoint() {
@@ -135,7 +136,7 @@ fn bind_here(options: &SocketOptions) -> Result<(Bound, Opened), StartError> {
     };
     let send_hwm = socket.get_sndhwm().map_err(|error| StartError::Socket(os_error(error)))?;
     keep_alive(&endpoint, options.keepalive);
-    if !checked.local && gate.is_none() {
+    if !checked.local && filter.is_none() {
         crate::logging::warning!(
             "kv-events: {endpoint} can be reached from other machines, and the stream carries no authentication; \
              bind 127.0.0.1, or name who may connect in kv_events_allow_peers, unless the network is trusted"
@@ -143,7 +144,7 @@ fn bind_here(options: &SocketOptions) -> Result<(Bound, Opened), StartError> {
     }
     let (now, watch) = (Instant::now(), Watch::of(&endpoint));
     let condition = Arc::clone(&options.condition);
-    let bound = Bound { socket, gate, watch, condition, next_answer: now, is_crowded: false, next_look: now };
+    let bound = Bound { socket, filter, watch, condition, next_answer: now, has_backlog: false, next_look: now };
     let condition = Arc::clone(&options.condition);
     Ok((bound, Opened::at(endpoint).send_hwm(send_hwm as u64).report(move || condition.report())))
 }
@@ -200,13 +201,13 @@ impl PubSocket {
 
 impl Bound {
     fn answer_interval(&self) -> Duration {
-        if self.is_crowded { ANSWER_CROWD } else { ANSWER }
+        if self.has_backlog { ANSWER_BACKLOG } else { ANSWER }
     }
 
     /// Lets in who may come in, and looks after the endpoint, each when its time has come.
     fn look_after(&mut self, now: Instant) {
-        if let Some(gate) = self.gate.as_ref().filter(|_| now >= self.next_answer) {
-            self.is_crowded = gate.answer();
+        if let Some(filter) = self.filter.as_ref().filter(|_| now >= self.next_answer) {
+            self.has_backlog = filter.answer();
             self.next_answer = now + self.answer_interval();
         }
         if now >= self.next_look {
@@ -250,7 +251,7 @@ impl Transport for PubSocket {
         // Nothing to be done about an error; the next send meets it too.
         let _ = bound.socket.get_events();
         bound.look_after(Instant::now());
-        Some(if bound.gate.is_some() { bound.answer_interval() } else { UPKEEP })
+        Some(if bound.filter.is_some() { bound.answer_interval() } else { UPKEEP })
     }
 
     fn close(&mut self, linger: Duration) {

@@ -18,29 +18,29 @@ use std::sync::Arc;
 const HANDLER: &str = "inproc://zeromq.zap.01";
 /// Any name switches the asking on.
 const DOMAIN: &str = "kv-events";
-/// Peers answered in one go, so that a crowd of them does not keep the sender from sending.
+/// Peers answered in one go, so that many of them do not keep the sender from sending.
 const AT_ONCE: usize = 64;
 
 /// Answers libzmq. Belongs to the sender's thread.
-pub(super) struct Gate {
+pub(super) struct PeerFilter {
     socket: zmq::Socket,
     networks: Vec<Network>,
     condition: Arc<Condition>,
 }
 
-impl Gate {
+impl PeerFilter {
     /// Stands before `publisher`, which is not bound yet.
     pub(super) fn before(
         publisher: &zmq::Socket,
         context: &zmq::Context,
         networks: Vec<Network>,
         condition: Arc<Condition>,
-    ) -> zmq::Result<Gate> {
+    ) -> zmq::Result<PeerFilter> {
         let socket = context.socket(zmq::REP)?;
         socket.set_linger(0)?;
         socket.bind(HANDLER)?;
         publisher.set_zap_domain(DOMAIN)?;
-        Ok(Gate { socket, networks, condition })
+        Ok(PeerFilter { socket, networks, condition })
     }
 
     /// Answers those who wait, up to a number. Never waits itself. Says whether there may be more of them.
@@ -91,7 +91,7 @@ impl Gate {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ANSWER, ANSWER_CROWD, PubSocket};
+    use super::super::{ANSWER, ANSWER_BACKLOG, PubSocket};
     use super::AT_ONCE;
     use crate::config::Config;
     use crate::transport::Transport;
@@ -99,7 +99,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     #[test]
-    fn a_crowd_at_the_gate_is_answered_more_often_than_a_few() {
+    fn many_connections_are_answered_more_often_than_a_few() {
         let mut transport = PubSocket::of(&Config::new("tcp://127.0.0.1:0", "b").allow_peers(["127.0.0.2"]));
         let opened = transport.open().unwrap();
         let refused = || opened.report.as_ref().unwrap()().refused_peers;
@@ -109,7 +109,7 @@ mod tests {
         let until = Instant::now() + Duration::from_secs(60);
         while interval == Some(ANSWER) {
             assert!(Instant::now() < until, "{} refused", refused());
-            let crowd: Vec<_> = (0..3 * AT_ONCE)
+            let many: Vec<_> = (0..3 * AT_ONCE)
                 .map(|_| {
                     let mut peer = std::net::TcpStream::connect(endpoint.trim_start_matches("tcp://")).unwrap();
                     let _ =
@@ -119,12 +119,12 @@ mod tests {
                 .collect();
             std::thread::sleep(ANSWER);
             interval = transport.upkeep();
-            drop(crowd);
+            drop(many);
         }
-        assert_eq!(interval, Some(ANSWER_CROWD));
-        while interval == Some(ANSWER_CROWD) {
+        assert_eq!(interval, Some(ANSWER_BACKLOG));
+        while interval == Some(ANSWER_BACKLOG) {
             assert!(Instant::now() < until, "{} refused", refused());
-            std::thread::sleep(ANSWER_CROWD);
+            std::thread::sleep(ANSWER_BACKLOG);
             interval = transport.upkeep();
         }
     }
