@@ -139,7 +139,7 @@ impl BatchHead {
             let start = cursor.pos();
             let outcome: Read<()> = match name {
                 Some("ts") => Timestamp::parse(cursor).map(|value| timestamp = Some(value)),
-                Some("events") => read_events(cursor, seen.ends.get(child)).map(|value| events = Some(value)),
+                Some("events") => read_events(cursor, seen.end_of(child)).map(|value| events = Some(value)),
                 Some(_) => cursor.optional(Cursor::integer).map(|value| rank = value),
                 None => cursor.skip(),
             };
@@ -174,11 +174,11 @@ impl BatchHead {
 }
 
 /// Where the events begin, and how many they are; past all of them, whose end the structural pass may have seen.
-fn read_events(cursor: &mut Cursor<'_>, end: Option<&usize>) -> Read<(usize, u32)> {
+fn read_events(cursor: &mut Cursor<'_>, end: Option<usize>) -> Read<(usize, u32)> {
     let len = cursor.array()?;
     let start = cursor.pos();
     match end {
-        Some(end) => cursor.seek(*end),
+        Some(end) => cursor.seek(end),
         None => cursor.skip_many(u64::from(len))?,
     }
     Ok((start, len))

@@ -56,6 +56,8 @@ pub(super) struct Entered {
     pub(super) children: u64,
     /// Whether these may well be a run of integers.
     pub(super) may_run: bool,
+    /// Whether they may well be the pairs of a store's event.
+    pub(super) may_be_known: bool,
 }
 
 /// Reads forward through `data`. Every reading either moves past one value or leaves the position undefined and
@@ -91,6 +93,12 @@ impl<'a> Cursor<'a> {
 
     pub(super) const fn data(&self) -> &'a [u8] {
         self.data
+    }
+
+    /// The bytes from here on.
+    #[inline(always)]
+    pub(super) fn rest(&self) -> Option<&'a [u8]> {
+        self.data.get(self.pos..)
     }
 
     /// The bytes from `start` to here.
@@ -208,11 +216,12 @@ impl<'a> Cursor<'a> {
                     return Err(ErrorClass::Truncated);
                 }
             } else {
-                let Entered { children, may_run, .. } = self.enter()?;
-                left += children;
+                let Entered { mut children, may_run, .. } = self.enter()?;
                 if may_run {
-                    (self.pos, left) = skip_run(self.data, self.pos, left);
+                    // Of these alone: what is looked at ahead has to be in proportion to them.
+                    (self.pos, children) = skip_run(self.data, self.pos, children);
                 }
+                left += children;
             }
         }
         Ok(())
@@ -235,10 +244,11 @@ impl<'a> Cursor<'a> {
     /// Moves past a leaf, or past the header of a container.
     #[inline]
     pub(super) fn enter(&mut self) -> Read<Entered> {
+        let none = Entered { container: true, children: 0, may_run: false, may_be_known: false };
         Ok(match self.head()? {
-            Head::Array(len) => Entered { container: true, children: u64::from(len), may_run: len >= RUN },
-            Head::Map(len) => Entered { container: true, children: 2 * u64::from(len), may_run: false },
-            _ => Entered { container: false, children: 0, may_run: false },
+            Head::Array(len) => Entered { children: u64::from(len), may_run: len >= RUN, ..none },
+            Head::Map(len) => Entered { children: 2 * u64::from(len), may_be_known: len > 8, ..none },
+            _ => Entered { container: false, ..none },
         })
     }
 

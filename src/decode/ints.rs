@@ -58,6 +58,9 @@ impl Sizes {
 /// Steps over at most `left` integers of a run at `pos`: where it stopped, and how many are still to do. It stops short
 /// at anything that is no such integer.
 pub(super) fn skip_run(data: &[u8], mut pos: usize, mut left: u64) -> (usize, u64) {
+    if left >= LONG {
+        (pos, left) = skip_from_many_places(data, pos, left);
+    }
     // Blocks follow one another regardless of where integers begin, and the sizes of a block are worked out before the one
     // in front of it is hopped through: a byte that was only just stored as a part of something wider is slow to load.
     let block = |base: usize| data.get(base..).and_then(|rest| rest.first_chunk());
@@ -93,8 +96,111 @@ pub(super) fn skip_run(data: &[u8], mut pos: usize, mut left: u64) -> (usize, u6
     (pos, left)
 }
 
+/// How many values a run must have to be stepped over from many places at once.
+const LONG: u64 = 128;
+
+/// The places.
+const PLACES: usize = 8;
+
+/// A marker that begins no integer.
+const NONE: u8 = rmp::Marker::Null.to_u8();
+
+/// Bytes of the longest integer.
+const LONGEST: usize = 5;
+
+/// Sizes of unsigned integers of at most 32 bits, by their markers; 0 for all else.
+const SIZES: [u8; 256] = {
+    let mut sizes = [0; 256];
+    let mut marker = 0;
+    while marker < 256 {
+        sizes[marker] = size_of(marker as u8) as u8;
+        marker += 1;
+    }
+    sizes
+};
+
+/// As [`skip_run`], but it stops short wherever it likes.
+///
+/// Each hop waits for the one before it, for longer than it takes. So it is done from several places at once, which look as
+/// if an integer began there. Where a walk comes to the very place where the next one began, both are one; where it does not,
+/// what is behind was for nothing.
+fn skip_from_many_places(data: &[u8], start: usize, left: u64) -> (usize, u64) {
+    let size_at = |at: usize| usize::from(SIZES[usize::from(data.get(at).copied().unwrap_or(NONE))]);
+    if size_at(start) == 0 {
+        return (start, left);
+    }
+    let Some(places) = likely_boundaries(data, start, left) else { return (start, left) };
+    let mut at: [usize; PLACES] = std::array::from_fn(|walk| places[walk]);
+    let (mut hops, mut most) = (0, 8);
+    loop {
+        // As many as none of them comes past the next one's beginning with.
+        let room = at.iter().zip(&places[1..]).map(|(at, end)| end.saturating_sub(*at)).min().unwrap_or(0);
+        let steps = (room / LONGEST).min(most);
+        if steps < 4 {
+            break;
+        }
+        // Not many in vain, where it is no run.
+        most = (2 * most).min(64);
+        for _ in 0..steps {
+            for at in &mut at {
+                *at += size_at(*at);
+            }
+        }
+        hops += steps as u64;
+        // One that stands comes no nearer to the next, so there would be no end.
+        if at.iter().any(|at| size_at(*at) == 0) {
+            break;
+        }
+    }
+    let (mut pos, mut behind) = (start, left);
+    for (walk, mut at) in at.into_iter().enumerate() {
+        let mut hops = hops;
+        loop {
+            let size = size_at(at);
+            if size == 0 || hops > behind {
+                // It may have stood here for long.
+                return (pos, behind);
+            }
+            if at >= places[walk + 1] {
+                break;
+            }
+            (at, hops) = (at + size, hops + 1);
+        }
+        (pos, behind) = (at, behind - hops);
+        if at != places[walk + 1] {
+            break;
+        }
+    }
+    (pos, behind)
+}
+
+/// Places where integers are likely to begin, with about as many between each and the next, the last one for an end; the
+/// first is `start`.
+fn likely_boundaries(data: &[u8], start: usize, left: u64) -> Option<[usize; PLACES + 1]> {
+    const U8: u8 = rmp::Marker::U8.to_u8();
+    const U16: u8 = rmp::Marker::U16.to_u8();
+    const U32: u8 = rmp::Marker::U32.to_u8();
+    const FEW: usize = 384;
+    // What the first few bytes hold, if whatever looks like a marker is one, tells how long all are.
+    let few = data.get(start..)?.first_chunk::<FEW>()?;
+    let count = |marker: u8| {
+        let counts = few.chunks_exact(128).map(|few| few.iter().map(|byte| u8::from(*byte == marker)).sum::<u8>());
+        counts.map(usize::from).sum::<usize>()
+    };
+    let inside = count(U8) + 2 * count(U16) + 4 * count(U32);
+    let all = usize::try_from(left).ok()?.checked_mul(FEW)? / FEW.saturating_sub(inside).max(FEW / LONGEST);
+    let mut places = [start; PLACES + 1];
+    for (place, guess) in places.iter_mut().zip(0..).skip(1) {
+        // Not all of it: a walk over the end is lost.
+        let guess = start + (all / (PLACES * 16) * 15).checked_mul(guess)?;
+        let near = data.get(guess..)?.first_chunk::<16>()?;
+        *place = guess + near.iter().position(|byte| matches!(*byte, U16 | U32))?;
+    }
+    Some(places)
+}
+
 /// The size of the unsigned integer of at most 32 bits that begins so; 0 if none does.
-fn size_of(marker: u8) -> usize {
+const fn size_of(marker: u8) -> usize {
     match rmp::Marker::from_u8(marker) {
         rmp::Marker::FixPos(_) => 1,
         rmp::Marker::U8 => 2,
@@ -188,4 +294,76 @@ pub(super) fn fold_run<B>(data: &[u8], pos: &mut usize, left: &mut u32, init: B,
         *left -= 2 * pairs as u32;
     }
     folded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Steps over integers one by one, for the twin to agree with.
+    fn one_by_one(data: &[u8], mut pos: usize, mut left: u64) -> (usize, u64) {
+        while left > 0 {
+            let size = data.get(pos).map_or(0, |marker| size_of(*marker));
+            if size == 0 || pos + size > data.len() {
+                break;
+            }
+            (pos, left) = (pos + size, left - 1);
+        }
+        (pos, left)
+    }
+
+    fn encoded(values: &[u32]) -> Vec<u8> {
+        let mut out = rmp::encode::ByteBuf::new();
+        for value in values {
+            let Ok(_) = rmp::encode::write_uint(&mut out, u64::from(*value));
+        }
+        out.into_vec()
+    }
+
+    /// Values of all sizes, and such whose bytes look like markers.
+    fn token() -> impl Strategy<Value = u32> {
+        prop_oneof![0..128_u32, 128..256_u32, 0..128_000_u32, any::<u32>(), Just(0xcecd), Just(0xcdce_cdcc)]
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_looks_like_integers_is_stepped_over_as_far_as_it_goes(
+            data in prop::collection::vec(prop::sample::select(&b"\xcd\xce\xcc\x00\x7f\xc0"[..]), 300..2_000),
+            tail in prop::collection::vec(prop::sample::select(&b"\xcd\x00\x00\xc0"[..]), 0..20),
+            left in 1..2_000_u64,
+        ) {
+            let data = [data, tail.repeat(60)].concat();
+            prop_assert_eq!(skip_run(&data, 0, left), one_by_one(&data, 0, left));
+            let regular = b"\xcd\x00\x00\xc0\xc0\xc0\xcd\x00\x00\xcd\x00\x00".repeat(1 + data.len() / 12);
+            prop_assert_eq!(skip_run(&regular, 0, left), one_by_one(&regular, 0, left));
+        }
+
+        #[test]
+        fn stepping_over_a_run_comes_where_stepping_one_by_one_does(
+            front in prop::collection::vec(any::<u8>(), 0..8),
+            values in prop_oneof![
+                prop::collection::vec(token(), 0..2_000),
+                prop::collection::vec(0..60_000_u32, 500..3_000),
+                prop::collection::vec(70_000..128_000_u32, 500..3_000),
+            ],
+            behind in prop::collection::vec(any::<u8>(), 0..400),
+            more in 0..200_u64,
+            odd in any::<prop::sample::Index>(),
+            spoil in prop::option::weighted(0.3, any::<u8>()),
+        ) {
+            let mut data = [front.clone(), encoded(&values), behind].concat();
+            if let (Some(byte), false) = (spoil, data.is_empty()) {
+                let at = odd.index(data.len());
+                data[at] = byte;
+            }
+            for left in [values.len() as u64, values.len() as u64 + more, (values.len() as u64).saturating_sub(more)] {
+                let (pos, still) = skip_run(&data, front.len(), left);
+                prop_assert!(still <= left);
+                // It may stop short, at a place that stepping one by one comes to as well; it may not stop for nothing.
+                prop_assert_eq!(one_by_one(&data, front.len(), left - still), (pos, 0));
+                prop_assert_eq!((pos, still), one_by_one(&data, front.len(), left));
+            }
+        }
+    }
 }

@@ -4,8 +4,11 @@ use super::cursor::Cursor;
 use super::error::{ErrorClass, Fault, ForeignKind};
 use super::event::{Event, EventKind};
 use super::fields::{Fields, Offer, Shape};
+use super::hash::BlockHash;
+use super::list::List;
 use super::names::{Field, keys};
 use super::other::OtherFields;
+use super::scalar::{MediumName, Timestamp};
 
 /// What `type` and `event_type` have said so far.
 #[derive(Clone, Copy, Default)]
@@ -23,6 +26,32 @@ impl Tags {
             _ => self.by_event_type = Some(tag(cursor, "event_type", EventKind::from_event_type)?),
         }
         Ok(())
+    }
+
+    /// The value at `cursor` as `event_type`, past it, if it is one of the usual.
+    #[inline(always)]
+    fn usual_event_type(cursor: &mut Cursor<'_>) -> Option<Option<EventKind>> {
+        let kind = if cursor.eat(b"\xa6stored") {
+            EventKind::Stored
+        } else if cursor.eat(b"\xa7removed") {
+            EventKind::Removed
+        } else {
+            return None;
+        };
+        Some(Some(kind))
+    }
+
+    /// The value at `cursor` as `type`, past it, if it is one of the usual.
+    #[inline(always)]
+    fn usual_type(cursor: &mut Cursor<'_>) -> Option<Option<EventKind>> {
+        let kind = if cursor.eat(b"\xabBlockStored") {
+            EventKind::Stored
+        } else if cursor.eat(b"\xacBlockRemoved") {
+            EventKind::Removed
+        } else {
+            return None;
+        };
+        Some(Some(kind))
     }
 
     /// What the event is, now that all of it was seen.
@@ -113,27 +142,60 @@ pub(super) fn read<'a>(cursor: &mut Cursor<'a>, len: u32) -> Result<Event<'a>, F
 
 /// Reads the keys of a store's event as long as they come in the order in which stores write them; how many are left.
 ///
-/// An event that begins with another key is none of these. Knowing which key to expect saves finding out which one it is.
+/// An event that begins with another key is none of these. Knowing which key to expect saves finding out which one it is,
+/// and the usual values of it are read here; [`Fields::read`] reads all.
 #[inline(always)]
 fn read_in_order<'a>(found: &mut Found<'a>, cursor: &mut Cursor<'a>, len: u32) -> Result<u32, Fault> {
     let mut left = len;
+    let unusual = &mut *cursor;
+    // A copy that nobody else ever has a pointer to, so that a processor's registers hold it.
+    let mut at = *unusual;
     macro_rules! expect {
-        ($($name:ident)*) => {$(
-            if left > 0 && cursor.eat(&keys::$name) {
-                found.read(Field::$name, cursor)?;
+        ($name:ident, $usual:expr, $($place:tt)+) => {
+            if left > 0 && at.eat(&keys::$name) {
+                match $usual {
+                    Some(value) => found.$($place)+ = value,
+                    None => {
+                        unusual.seek(at.pos());
+                        found.read(Field::$name, unusual)?;
+                        at.seek(unusual.pos());
+                    }
+                }
                 left -= 1;
             }
-        )*};
+        };
     }
-    expect!(EventId);
-    if left < len {
-        expect! {
-            Timestamp EventType Type ModelName BlockSize AdditionalSalt LoraName TenantId BackendId Medium DpRank GroupId
-            ObjectKey SeqHashes BlockHashes SessionId BaseBlockIdx ParentHash TokenIds ParentBlockHash
-        }
+    expect!(EventId, at.usual_uint(), fields.envelope.event_id);
+    if left == len {
+        return Ok(left);
     }
+    let int = |value| Timestamp::Int(i128::from(value));
+    expect!(Timestamp, at.usual_uint().map(|value| value.map(int)), fields.envelope.timestamp);
+    expect!(EventType, Tags::usual_event_type(&mut at), tags.by_event_type);
+    expect!(Type, Tags::usual_type(&mut at), tags.by_type);
+    expect!(ModelName, at.usual_text(), fields.envelope.model_name);
+    expect!(BlockSize, at.usual_small().map(|value| Some(value.map(u32::from))), fields.block_size);
+    expect!(AdditionalSalt, at.usual_text(), fields.envelope.additional_salt);
+    expect!(LoraName, at.usual_text(), fields.lora_name);
+    expect!(TenantId, at.usual_text(), fields.envelope.tenant_id);
+    expect!(BackendId, at.usual_text(), fields.envelope.backend_id);
+    expect!(Medium, at.usual_text().map(|text| text.map(MediumName::new)), fields.medium);
+    expect!(DpRank, at.usual_small().map(|value| value.map(i128::from)), fields.envelope.dp_rank);
+    expect!(GroupId, at.usual_text(), fields.envelope.group_id);
+    expect!(ObjectKey, at.usual_text(), fields.envelope.object_key);
+    expect!(SeqHashes, at.eat(&EMPTY).then(List::empty), fields.envelope.seq_hashes);
+    expect!(BlockHashes, at.eat(&EMPTY).then(|| Some(Some(List::empty()))), fields.block_hashes);
+    expect!(SessionId, at.usual_text(), fields.additions.session_id);
+    expect!(BaseBlockIdx, at.usual_uint(), fields.envelope.base_block_idx);
+    expect!(ParentHash, at.usual_uint().map(|value| value.map(BlockHash::Int)), fields.envelope.parent_hash);
+    expect!(TokenIds, at.eat(&NIL).then_some(Some(None)), fields.token_ids);
+    expect!(ParentBlockHash, at.usual_uint().map(|value| value.map(BlockHash::Int)), fields.parent_block_hash);
+    unusual.seek(at.pos());
     Ok(left)
 }
+
+const NIL: [u8; 1] = [0xc0];
+const EMPTY: [u8; 1] = [0x90];
 
 /// The first fault in a field that belongs to `shape`, if there is one.
 #[cold]

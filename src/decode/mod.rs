@@ -68,9 +68,11 @@ mod positional;
 mod scalar;
 #[cfg(feature = "serde")]
 mod ser;
+mod skim;
 mod structure;
 mod text;
 mod tokens;
+mod usual;
 mod value;
 
 pub use batch::{Batch, Events};

@@ -3,6 +3,7 @@
 use super::cursor::{Cursor, Entered, FIXED_SIZE};
 use super::error::{ErrorClass, Fault};
 use super::ints::skip_run;
+use super::skim::skip_known;
 
 /// How many containers may stand inside one another, the outermost counting as 1.
 pub const MAX_DEPTH: usize = 32;
@@ -10,11 +11,11 @@ pub const MAX_DEPTH: usize = 32;
 /// What the pass has seen that spares later readings a pass of their own.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Seen {
-    /// Where the first children of the outermost container end.
-    pub(super) ends: [usize; 8],
+    /// Where the first children of the outermost container end; 0 if that is not known, or too far away.
+    ends: [u32; 8],
     /// Of the first long arrays of nothing but integers of 32 bits at most: the elements' beginning and end.
     runs: [(u32, u32); 8],
-    noted: usize,
+    noted: u32,
 }
 
 impl Seen {
@@ -23,16 +24,21 @@ impl Seen {
 
     fn note(&mut self, start: usize, end: usize) {
         let (Ok(from), Ok(to)) = (u32::try_from(start), u32::try_from(end)) else { return };
-        if let Some(run) = self.runs.get_mut(self.noted).filter(|_| end - start >= Self::NOTE) {
+        if let Some(run) = self.runs.get_mut(self.noted as usize).filter(|_| end - start >= Self::NOTE) {
             *run = (from, to);
             self.noted += 1;
         }
     }
 
+    /// Where this child of the outermost container ends, if that was noted.
+    pub(super) fn end_of(&self, child: usize) -> Option<usize> {
+        self.ends.get(child).filter(|end| **end > 0).map(|end| *end as usize)
+    }
+
     /// The first run that was noted at or behind `pos`; `next` is where to look for it.
     #[inline]
     pub(super) fn run_from(&self, pos: usize, next: &mut usize) -> (usize, usize) {
-        while let Some(&(start, end)) = self.runs[..self.noted].get(*next) {
+        while let Some(&(start, end)) = self.runs[..self.noted as usize].get(*next) {
             if start as usize >= pos {
                 return (start as usize, end as usize);
             }
@@ -54,7 +60,7 @@ pub(super) fn check(data: &[u8], start: usize) -> Result<Seen, Fault> {
     for child in 0..root.children {
         pos = check_child(data, pos, &mut seen)?;
         if let Some(end) = seen.ends.get_mut(child as usize) {
-            *end = pos;
+            *end = u32::try_from(pos).unwrap_or(0);
         }
     }
     if pos < data.len() { Err(Fault::at(ErrorClass::TrailingBytes, pos)) } else { Ok(seen) }
@@ -95,6 +101,9 @@ fn check_child(data: &[u8], start: usize, seen: &mut Seen) -> Result<usize, Faul
                 left = entered.children;
             }
             pos = behind;
+            if entered.may_be_known && depth < LEVELS {
+                (pos, left) = skip_known(data, behind, left);
+            }
             if entered.may_run {
                 (pos, left) = skip_run(data, behind, left);
                 if left == 0 {

@@ -6,27 +6,43 @@ use super::error::ErrorClass;
 /// time before anything is left to the standard library's validation.
 #[inline]
 pub(super) fn from_bytes(bytes: &[u8]) -> Result<&str, ErrorClass> {
+    match from_ascii(bytes) {
+        Some(text) => Ok(text),
+        None => std::str::from_utf8(bytes).map_err(|_| ErrorClass::InvalidUtf8),
+    }
+}
+
+/// The text that these bytes are, if it is ASCII.
+#[inline(always)]
+pub(super) fn from_ascii(bytes: &[u8]) -> Option<&str> {
     if is_ascii(bytes) {
         // SAFETY: ASCII is UTF-8. Measured with `decode/master-64` of the benches, where an event has some 250 bytes of text
         // in ten pieces: with the standard library's validation in place of this check the batch takes 17 % longer, with
         // its `is_ascii` 6 %.
-        return Ok(unsafe { std::str::from_utf8_unchecked(bytes) });
+        return Some(unsafe { std::str::from_utf8_unchecked(bytes) });
     }
-    std::str::from_utf8(bytes).map_err(|_| ErrorClass::InvalidUtf8)
+    None
 }
 
 #[inline(always)]
 fn is_ascii(bytes: &[u8]) -> bool {
     const HIGH: u64 = 0x8080_8080_8080_8080;
     let Some(last) = bytes.last_chunk::<8>() else {
-        return bytes.iter().fold(0, |all, byte| all | byte) < 0x80;
+        return match (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+            (Some(first), Some(last)) => (u32::from_ne_bytes(*first) | u32::from_ne_bytes(*last)) & HIGH as u32 == 0,
+            _ => bytes.iter().all(u8::is_ascii),
+        };
     };
     // The last eight bytes overlap those before them where the length is no multiple of eight.
     let mut all = u64::from_ne_bytes(*last);
     let mut rest = bytes;
-    while let Some((chunk, behind)) = rest.split_first_chunk::<8>() {
-        all |= u64::from_ne_bytes(*chunk);
+    while let Some((chunk, behind)) = rest.split_first_chunk::<16>() {
+        let chunk = u128::from_ne_bytes(*chunk);
+        all |= chunk as u64 | (chunk >> 64) as u64;
         rest = behind;
+    }
+    if let Some(chunk) = rest.first_chunk::<8>() {
+        all |= u64::from_ne_bytes(*chunk);
     }
     all & HIGH == 0
 }
