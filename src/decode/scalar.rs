@@ -41,11 +41,13 @@ impl PartialOrd for Timestamp {
     }
 }
 
+/// A float of 1e16 and more, or closer to 0 than 1e-6, is no time that anybody sends, and stands in scientific form: `1e308`.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Timestamp::Int(value) => value.fmt(f),
-            Timestamp::Float(value) => value.fmt(f),
+            Timestamp::Float(value) if *value == 0.0 || (1e-6..1e16).contains(&value.abs()) => value.fmt(f),
+            Timestamp::Float(value) => fmt::LowerExp::fmt(value, f),
         }
     }
 }
@@ -199,5 +201,29 @@ cache_kinds! {
 impl fmt::Display for CacheKind<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_short_whatever_it_is() {
+        for (value, text) in [
+            (1_790_000_000.123, "1790000000.123"),
+            (0.0, "0"),
+            (-1.5, "-1.5"),
+            (0.000_001, "0.000001"),
+            (9_999_999_999_999_998.0, "9999999999999998"),
+            (1e16, "1e16"),
+            (1e308, "1e308"),
+            (-f64::MAX, "-1.7976931348623157e308"),
+            (f64::MIN_POSITIVE, "2.2250738585072014e-308"),
+        ] {
+            assert_eq!(Timestamp::Float(value).to_string(), text);
+        }
+        assert_eq!(format!("{:.3}", Timestamp::Float(1.5)), "1.500");
+        assert_eq!(Timestamp::Int(i128::from(u64::MAX)).to_string(), "18446744073709551615");
     }
 }
