@@ -122,6 +122,7 @@ const AFTER_HELP: &str = r#"Examples:
 Lines of --json, by their field `line`. All have `source`, the endpoint, `topic` if it is not the one of --topic, and `peer` with --bind:
   started     sequence: the first number seen; missed: numbers before it, null if unknown
   event       sequence, timestamp, data_parallel_rank; event: its type and fields, or {"error": CLASS} if it is bad
+              (of an engine's clear also medium and source_kind, where it is not of all)
   gap         from, to: the numbers missing; missed: how many; cause: evicted (lost before they were sent, each an event),
               lost (on the way) or unknown
   restarted   previous: the last number of the publisher's life before; sequence: the first seen of the new one

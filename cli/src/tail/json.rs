@@ -129,6 +129,40 @@ impl<'a, E> OneEvent<'a, E> {
     }
 }
 
+/// An engine's clear, with what its normal form leaves out: who takes it for a clear of all media forgets too much.
+#[derive(Serialize)]
+struct EngineClear<'a> {
+    r#type: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    medium: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source_kind: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_salt: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    locality: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ownership: Option<&'a str>,
+}
+
+impl<'a> EngineClear<'a> {
+    fn of(event: &Event<'a>) -> Option<Self> {
+        let Event::Cleared(cleared) = event else { return None };
+        let added = &cleared.additions;
+        cleared.envelope.is_none().then(|| EngineClear {
+            r#type: event.kind().as_str(),
+            medium: cleared.medium.map(|medium| medium.as_str()),
+            source_kind: added.source_kind,
+            cache_salt: added.cache_salt,
+            session_id: added.session_id,
+            locality: added.locality,
+            ownership: added.ownership,
+        })
+    }
+}
+
 /// Endpoint, peer and topic of whom a line is about.
 type Whose<'a> = (&'a str, Option<&'a str>, &'a [u8]);
 
@@ -179,10 +213,17 @@ impl<W: Write> Show for Json<W> {
     fn event(&mut self, source: &Source, sequence: u64, batch: &Batch<'_>, event: &Event<'_>) -> io::Result<()> {
         // Borrowed apart from the output, which the line is written to.
         let Json { output, topic, for_terminal, stop, .. } = self;
-        let rest = OneEvent::new(sequence, batch, event);
-        let json = Line::new("event", whose(source), topic, rest);
         let mut line = Cuttable { output, stop, written: 0, asked: None, is_cut: false };
-        let written = out::write_json(&mut line, &json, *for_terminal);
+        let written = match EngineClear::of(event) {
+            Some(event) => {
+                let rest = OneEvent::new(sequence, batch, &event);
+                out::write_json(&mut line, &Line::new("event", whose(source), topic, rest), *for_terminal)
+            }
+            None => {
+                let rest = OneEvent::new(sequence, batch, event);
+                out::write_json(&mut line, &Line::new("event", whose(source), topic, rest), *for_terminal)
+            }
+        };
         if line.is_cut {
             out::say("tail: the line of an event is cut, since the end was asked for");
         } else {
@@ -226,5 +267,32 @@ impl<W: Write> Show for Json<W> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.output.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn clear(event: &[u8]) -> Option<Value> {
+        let event = Event::parse(event).unwrap();
+        EngineClear::of(&event).map(|clear| serde_json::to_value(clear).unwrap())
+    }
+
+    #[test]
+    fn an_engine_s_clear_tells_of_which_medium_and_from_where() {
+        assert_eq!(clear(b"\x91\xb0AllBlocksCleared"), Some(json!({"type": "cleared"})));
+        assert_eq!(
+            clear(b"\x93\xb0AllBlocksCleared\xa3GPU\xa9connector"),
+            Some(json!({"type": "cleared", "medium": "GPU", "source_kind": "connector"}))
+        );
+        assert_eq!(
+            clear(b"\x83\xa4type\xb0AllBlocksCleared\xa6medium\xa3CPU\xa8locality\xa5LOCAL"),
+            Some(json!({"type": "cleared", "medium": "CPU", "locality": "LOCAL"}))
+        );
+        // A store's says so itself.
+        assert_eq!(clear(b"\x82\xaaevent_type\xa7cleared\xa6medium\xa3cpu"), None);
+        assert_eq!(clear(b"\x92\xacBlockRemoved\x90"), None);
     }
 }
