@@ -45,7 +45,7 @@
 //! # Under an async runtime
 //!
 //! A subscriber has one file descriptor ([`AsFd`]), which is readable while there may be something to receive; it is for
-//! tokio's `AsyncFd` and its like. There is no `Stream` here, since it would tie this
+//! tokio's `AsyncFd` and its like (`examples/tokio.rs` has the whole of it). There is no `Stream` here, since it would tie this
 //! crate to a runtime for what is a dozen lines on your side. The rule:
 //!
 //! 1. register it for reading, and only for waiting: never read from it;
@@ -110,6 +110,10 @@ use std::time::{Duration, Instant};
 use std::{error, fmt, io};
 
 /// Listens to one or more publishers. See the [module's text](self).
+///
+/// Dropping it closes its connections and forgets what was not handed over; it waits for nothing, so it may be dropped in an
+/// async task. (A host name that is being looked up goes on being looked up, on the thread of its own, until the system
+/// answers.)
 pub struct Subscriber {
     core: Core,
     stop: StopHandle,

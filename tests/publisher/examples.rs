@@ -100,6 +100,31 @@ fn subscribe_keeps_a_view() {
 }
 
 #[test]
+fn tokio_has_time_for_other_work_while_it_waits() {
+    let publisher = zmq::Context::new().socket(zmq::XPUB).unwrap();
+    publisher.set_rcvtimeo(20_000).unwrap();
+    publisher.bind("tcp://127.0.0.1:*").unwrap();
+    let endpoint = publisher.get_last_endpoint().unwrap().unwrap();
+    let mut example = Example::run("tokio", &[&endpoint, "3"]);
+    assert_eq!(example.line(), "waiting");
+    assert_eq!(publisher.recv_bytes(0).unwrap(), b"\x01", "it subscribes, with nothing but its runtime to drive it");
+    for sequence in 0_u64..3 {
+        publisher
+            .send_multipart([&b""[..], &sequence.to_be_bytes(), b"\x92\x01\x91\x91\xb0AllBlocksCleared"], 0)
+            .unwrap();
+        if sequence == 0 {
+            assert!(example.line().contains("Started"));
+        }
+        assert_eq!(example.line(), format!("message {sequence}: 1 events"));
+        // Long enough for the other task, if it has its turn; nothing depends on how long it is.
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let last = example.ends();
+    let turns = last.strip_prefix("3 messages; the other task had ").and_then(|rest| rest.strip_suffix(" turns"));
+    assert!(turns.and_then(|turns| turns.parse::<u64>().ok()).is_some_and(|turns| turns > 0), "{last}");
+}
+
+#[test]
 fn relay_counts_an_engine_and_publishes_it_again() {
     let engine = zmq::Context::new().socket(zmq::XPUB).unwrap();
     engine.set_rcvtimeo(20_000).unwrap();
