@@ -104,9 +104,11 @@ fn check_child(data: &[u8], start: usize, seen: &mut Seen) -> Result<usize, Faul
             if entered.may_be_known && depth < LEVELS {
                 (pos, left) = skip_known(data, behind, left);
             }
+            (pos, left) = skip_hashes(data, pos, left);
             if entered.may_run {
-                (pos, left) = skip_run(data, behind, left);
-                if left == 0 {
+                let start = pos;
+                (pos, left) = skip_run(data, pos, left);
+                if left == 0 && start == behind {
                     seen.note(behind, pos);
                 }
             }
@@ -119,6 +121,17 @@ fn check_child(data: &[u8], start: usize, seen: &mut Seen) -> Result<usize, Faul
             left = outer[depth];
         }
     }
+}
+
+/// Steps over integers of 64 bits, which nearly all hashes are, as long as nothing else comes: one size for all, so no byte has
+/// to be waited for to know where the next one begins.
+#[inline(always)]
+fn skip_hashes(data: &[u8], mut pos: usize, mut left: u64) -> (usize, u64) {
+    const U64: u8 = rmp::Marker::U64.to_u8();
+    while let (Some([U64, ..]), true) = (data.get(pos..).and_then(|rest| rest.first_chunk::<9>()), left > 0) {
+        (pos, left) = (pos + 9, left - 1);
+    }
+    (pos, left)
 }
 
 /// Steps past a leaf or the header of a container; that the children cannot all be there is noticed at once.
