@@ -160,24 +160,24 @@ impl Hub {
                     continue;
                 }
             }
-            self.watch_for(at);
+            if let Err(why) = self.watch_for(at) {
+                gone.push((at, why));
+            }
         }
         gone.into_iter().for_each(|(at, why)| self.remove(at, Some(why)));
         is_more
     }
 
     /// Has epoll wait for what a peer waits for.
-    fn watch_for(&mut self, at: usize) {
+    fn watch_for(&mut self, at: usize) -> Result<(), Gone> {
         let key = self.peers.key(at);
-        let Some(peer) = self.peers.get_mut(at) else { return };
+        let Some(peer) = self.peers.get_mut(at) else { return Ok(()) };
         let wanted = peer.wanted();
-        if wanted == peer.interest {
-            return;
+        if wanted != peer.interest {
+            epoll::modify(&self.epoll, peer.socket(), EventData::new_u64(key), wanted).map_err(|_| Gone::System)?;
+            peer.interest = wanted;
         }
-        match epoll::modify(&self.epoll, peer.socket(), EventData::new_u64(key), wanted) {
-            Ok(()) => peer.interest = wanted,
-            Err(_) => self.remove(at, Some(Gone::System)),
-        }
+        Ok(())
     }
 
     /// Writes what is gathered, and waits until there is something to do or `timeout` is over.
@@ -248,7 +248,9 @@ impl Hub {
             Ok(None) => {}
         }
         self.is_book_stale |= self.peers.note_subscribed(at);
-        self.watch_for(at);
+        if let Err(why) = self.watch_for(at) {
+            return self.remove(at, Some(why));
+        }
         self.renew_book();
     }
 
