@@ -172,6 +172,17 @@ typedef struct kv_events_config_t {
   // Addresses (`10.0.0.7`, `::1`) and networks (`10.0.0.0/8`) that may connect by TCP, with commas between them; empty,
   // the default, is anyone. Others are counted in `refused_peers`.
   struct kv_events_text_t kv_events_allow_peers;
+  // What carries the messages: `zmq` (libzmq) or `native` (Linux), where the library is built with it; empty for the
+  // default.
+  struct kv_events_text_t kv_events_transport;
+  // Bytes that may wait for one subscriber of the native transport, beside `kv_events_send_hwm` messages. Default 256 MiB.
+  uint64_t kv_events_peer_queue_bytes;
+  // Bytes that may wait for all subscribers of the native transport together, each message counted once. Default 1 GiB.
+  uint64_t kv_events_total_queue_bytes;
+  // Connections of the native transport at once; 0 is no limit. Default 1024.
+  uint64_t kv_events_max_peers;
+  // Likewise from one address by TCP. Default 0.
+  uint64_t kv_events_max_peers_per_address;
 } kv_events_config_t;
 
 // Gets a line of the log: 1 is an error, 2 a warning, 3 information; `len` bytes of UTF-8 at `line`, without a NUL.
@@ -266,6 +277,15 @@ typedef struct kv_events_status_t {
   uint8_t endpoint_fault;
   // Always 0.
   uint8_t reserved_2[7];
+  // Connections that the native transport closed for want of a descriptor, for a limit, or for what they said.
+  uint64_t refused_connections;
+  // Messages that a subscriber of the native transport did not get since too many waited for it; each counts once for each
+  // of them. They count as published.
+  uint64_t peer_dropped_messages;
+  // Events in those messages.
+  uint64_t peer_dropped_events;
+  // Subscribers of the native transport now.
+  uint64_t peers;
 } kv_events_status_t;
 
 #ifdef __cplusplus

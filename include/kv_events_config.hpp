@@ -79,6 +79,12 @@ struct KvEventConfig {
   std::optional<std::chrono::milliseconds> kv_events_keepalive = std::nullopt;
   // With commas between them.
   std::string kv_events_allow_peers = {};
+  // "zmq" or "native"; empty for the default. The settings below are the native one's.
+  std::string kv_events_transport = {};
+  std::optional<uint64_t> kv_events_peer_queue_bytes = std::nullopt;
+  std::optional<uint64_t> kv_events_total_queue_bytes = std::nullopt;
+  std::optional<uint64_t> kv_events_max_peers = std::nullopt;
+  std::optional<uint64_t> kv_events_max_peers_per_address = std::nullopt;
 
   // What is recommended for a loaded master: enabled, with a heartbeat every second, so that a lost tail is noticed, and
   // the eviction burst that makes overload gentlest at the default capacity.
@@ -173,6 +179,11 @@ inline kv_events_config_t Raw(const KvEventConfig& config) noexcept {
   Set(raw.kv_events_send_hwm, config.kv_events_send_hwm);
   if (config.kv_events_keepalive) raw.kv_events_keepalive = Milliseconds(*config.kv_events_keepalive);
   raw.kv_events_allow_peers = Raw(Text(config.kv_events_allow_peers));
+  raw.kv_events_transport = Raw(Text(config.kv_events_transport));
+  Set(raw.kv_events_peer_queue_bytes, config.kv_events_peer_queue_bytes);
+  Set(raw.kv_events_total_queue_bytes, config.kv_events_total_queue_bytes);
+  Set(raw.kv_events_max_peers, config.kv_events_max_peers);
+  Set(raw.kv_events_max_peers_per_address, config.kv_events_max_peers_per_address);
   if (config.kv_events_linger) raw.kv_events_linger = Milliseconds(*config.kv_events_linger);
   return raw;
 }

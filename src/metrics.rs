@@ -51,6 +51,14 @@ const FIGURES: &[Figure] = &[
     gauge("kv_events_endpoint_fault", "Whether no new subscriber can connect now", |s| {
         s.endpoint_fault.is_some().into()
     }),
+    counter("kv_events_refused_connections", "Connections closed for a limit or for what they said", |s| {
+        s.refused_connections
+    }),
+    counter("kv_events_peer_dropped_messages", "Messages that a subscriber missed as too far behind", |s| {
+        s.peer_dropped_messages
+    }),
+    counter("kv_events_peer_dropped", "Events in those messages", |s| s.peer_dropped_events),
+    gauge("kv_events_peers", "Subscribers of the native transport", |s| s.peers.len() as u64),
     counter("kv_events_pool_freed", "Buffers freed as too large or too many", |s| s.pool_freed),
 ];
 

@@ -66,6 +66,17 @@ pub struct RawConfig {
     /// Addresses (`10.0.0.7`, `::1`) and networks (`10.0.0.0/8`) that may connect by TCP, with commas between them; empty,
     /// the default, is anyone. Others are counted in `refused_peers`.
     pub kv_events_allow_peers: Text,
+    /// What carries the messages: `zmq` (libzmq) or `native` (Linux), where the library is built with it; empty for the
+    /// default.
+    pub kv_events_transport: Text,
+    /// Bytes that may wait for one subscriber of the native transport, beside `kv_events_send_hwm` messages. Default 256 MiB.
+    pub kv_events_peer_queue_bytes: u64,
+    /// Bytes that may wait for all subscribers of the native transport together, each message counted once. Default 1 GiB.
+    pub kv_events_total_queue_bytes: u64,
+    /// Connections of the native transport at once; 0 is no limit. Default 1024.
+    pub kv_events_max_peers: u64,
+    /// Likewise from one address by TCP. Default 0.
+    pub kv_events_max_peers_per_address: u64,
 }
 
 /// The size of the struct's first version: no program has a smaller one.
@@ -99,6 +110,11 @@ impl RawConfig {
             reserved: 0,
             kv_events_keepalive: config.keepalive.as_millis() as u64,
             kv_events_allow_peers: Text::EMPTY,
+            kv_events_transport: Text::EMPTY,
+            kv_events_peer_queue_bytes: config.peer_queue_bytes as u64,
+            kv_events_total_queue_bytes: config.total_queue_bytes as u64,
+            kv_events_max_peers: config.max_peers as u64,
+            kv_events_max_peers_per_address: config.max_peers_per_address as u64,
         }
     }
 
@@ -149,6 +165,7 @@ impl RawConfig {
         let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         let wait_strategy = text("kv_events_wait_strategy", raw.kv_events_wait_strategy)?;
         let allow_peers = text("kv_events_allow_peers", raw.kv_events_allow_peers)?;
+        let transport = text("kv_events_transport", raw.kv_events_transport)?;
         let mut config = Config::default()
             .enabled(raw.enable_kv_events != 0)
             .bind_endpoint(text("kv_events_bind_endpoint", raw.kv_events_bind_endpoint)?)
@@ -170,9 +187,16 @@ impl RawConfig {
             .send_hwm(raw.kv_events_send_hwm)
             .linger(Duration::from_millis(raw.kv_events_linger))
             .keepalive(Duration::from_millis(raw.kv_events_keepalive))
+            .peer_queue_bytes(number(raw.kv_events_peer_queue_bytes))
+            .total_queue_bytes(number(raw.kv_events_total_queue_bytes))
+            .max_peers(number(raw.kv_events_max_peers))
+            .max_peers_per_address(number(raw.kv_events_max_peers_per_address))
             .allow_peers(allow_peers.split(',').map(str::trim).filter(|peer| !peer.is_empty()));
         if !wait_strategy.is_empty() && config.enabled {
             config.wait_strategy = wait_strategy.parse().map_err(|error| (Code::Config, format!("{error}")))?;
+        }
+        if !transport.is_empty() && config.enabled {
+            config.transport = transport.parse().map_err(|error| (Code::Config, format!("{error}")))?;
         }
         Ok(config)
     }
@@ -289,6 +313,15 @@ mod tests {
                 },
                 Code::Config,
                 "kv_events_wait_strategy",
+            ),
+            (
+                RawConfig {
+                    enable_kv_events: 1,
+                    kv_events_transport: Text { data: c"tcp".as_ptr(), len: 3 },
+                    ..RawConfig::defaults()
+                },
+                Code::Config,
+                "kv_events_transport",
             ),
         ] {
             let error = read(&config).unwrap_err();

@@ -67,6 +67,15 @@ pub struct RawStatus {
     pub endpoint_fault: u8,
     /// Always 0.
     pub reserved_2: [u8; 7],
+    /// Connections that the native transport closed for want of a descriptor, for a limit, or for what they said.
+    pub refused_connections: u64,
+    /// Messages that a subscriber of the native transport did not get since too many waited for it; each counts once for each
+    /// of them. They count as published.
+    pub peer_dropped_messages: u64,
+    /// Events in those messages.
+    pub peer_dropped_events: u64,
+    /// Subscribers of the native transport now.
+    pub peers: u64,
 }
 
 impl From<Status> for RawStatus {
@@ -99,6 +108,10 @@ impl From<Status> for RawStatus {
             endpoint_faults: status.endpoint_faults,
             endpoint_fault: status.endpoint_fault.is_some().into(),
             reserved_2: [0; 7],
+            refused_connections: status.refused_connections,
+            peer_dropped_messages: status.peer_dropped_messages,
+            peer_dropped_events: status.peer_dropped_events,
+            peers: status.peers.len() as u64,
         }
     }
 }

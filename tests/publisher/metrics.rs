@@ -28,7 +28,8 @@ fn figures(status: &Status) -> Vec<(String, f64)> {
     let Value::Object(json) = serde_json::to_value(status).unwrap() else { panic!() };
     let number = |value: &Value| value.as_f64().or(value.as_bool().map(|on| f64::from(u8::from(on))));
     let fault = ("endpoint_fault".to_owned(), f64::from(u8::from(status.endpoint_fault.is_some())));
-    json.iter().filter_map(|(name, value)| Some((name.clone(), number(value)?))).chain([fault]).collect()
+    let peers = ("peers".to_owned(), status.peers.len() as f64);
+    json.iter().filter_map(|(name, value)| Some((name.clone(), number(value)?))).chain([fault, peers]).collect()
 }
 
 /// The conventional name of a figure.

@@ -111,7 +111,7 @@ impl Peer {
 
     /// How far its queue is filled, of 256.
     pub(super) fn fill(&self, marks: Marks) -> usize {
-        let part = |count: usize, most: usize| if most == 0 { 0 } else { count.saturating_mul(256) / most };
+        let part = |count: usize, most: usize| count.saturating_mul(256).checked_div(most).unwrap_or(0);
         part(self.outbox.messages(), marks.messages).max(part(self.outbox.bytes(), marks.bytes))
     }
 
