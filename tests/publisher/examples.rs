@@ -102,7 +102,7 @@ fn subscribe_keeps_a_view() {
 #[test]
 fn tokio_has_time_for_other_work_while_it_waits() {
     let publisher = zmq::Context::new().socket(zmq::XPUB).unwrap();
-    publisher.set_rcvtimeo(20_000).unwrap();
+    publisher.set_rcvtimeo(60_000).unwrap();
     publisher.bind("tcp://127.0.0.1:*").unwrap();
     let endpoint = publisher.get_last_endpoint().unwrap().unwrap();
     let mut example = Example::run("tokio", &[&endpoint, "3"]);
@@ -127,7 +127,7 @@ fn tokio_has_time_for_other_work_while_it_waits() {
 #[test]
 fn relay_counts_an_engine_and_publishes_it_again() {
     let engine = zmq::Context::new().socket(zmq::XPUB).unwrap();
-    engine.set_rcvtimeo(20_000).unwrap();
+    engine.set_rcvtimeo(60_000).unwrap();
     engine.bind("tcp://127.0.0.1:*").unwrap();
     let mut example = Example::run("relay", &[&engine.get_last_endpoint().unwrap().unwrap(), "tcp://127.0.0.1:0", "2"]);
     let sub = Sub::connect(&endpoint_in(&example.line()));

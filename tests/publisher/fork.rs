@@ -15,8 +15,8 @@ fn forked(child: impl FnOnce() -> bool) -> libc::pid_t {
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0, "{}", std::io::Error::last_os_error());
     if pid == 0 {
-        // SAFETY: no memory; after 20 s the child is ended.
-        unsafe { libc::alarm(20) };
+        // SAFETY: no memory; after a minute the child is ended.
+        unsafe { libc::alarm(60) };
         let content = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child)).unwrap_or(false);
         // SAFETY: ends the child at once.
         unsafe { libc::_exit(if content { 0 } else { 1 }) };
@@ -75,7 +75,7 @@ fn children_that_exit_drop_or_call_do_not_disturb_the_parent() {
     sub.events(2);
     assert_eq!(publisher.status().refused_events, 0);
     delivers(&publisher, &sub);
-    assert!(publisher.stop(Duration::from_secs(20)).closed);
+    assert!(publisher.stop(Duration::from_secs(60)).closed);
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn a_child_may_start_a_publisher_of_its_own() {
         let sub = Sub::of(&own);
         own.committed(&OBJECT, MediaSet::CPU);
         sub.events(1);
-        own.stop(Duration::from_secs(10)).closed
+        own.stop(Duration::from_secs(60)).closed
     }));
     delivers(&publisher, &sub);
 }

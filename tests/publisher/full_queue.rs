@@ -25,7 +25,7 @@ fn put(publisher: &Publisher, key: &str, media: MediaSet) {
 /// Resumes and stops; the messages after the bait.
 fn rest(publisher: &Publisher, recorder: &Recorder) -> Vec<Message> {
     recorder.resume();
-    assert!(publisher.stop(Duration::from_secs(20)).closed);
+    assert!(publisher.stop(Duration::from_secs(60)).closed);
     let messages = recorder.all();
     assert_eq!(messages[0].sequence, 1);
     messages[1..].to_vec()
@@ -187,7 +187,7 @@ fn a_large_buffer_is_not_kept() {
     let (publisher, recorder) = Recorder::start(config(10).max_event_bytes(32 << 20).max_batch_bytes(64 << 20));
     put(&publisher, &"k".repeat(10 << 20), MediaSet::CPU);
     put(&publisher, "small", MediaSet::CPU);
-    assert!(publisher.stop(Duration::from_secs(20)).closed);
+    assert!(publisher.stop(Duration::from_secs(60)).closed);
     assert_eq!(briefs(&recorder.all()).len(), 2);
     let status = publisher.status();
     assert_eq!((status.pool_freed, status.pool_idle), (1, status.pool_misses), "{status:?}");

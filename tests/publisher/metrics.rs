@@ -18,7 +18,7 @@ fn busy_publisher() -> Publisher {
     let publisher = Publisher::start(crate::common::config("tcp://127.0.0.1:0", "b").queue_capacity(1000)).unwrap();
     publisher.committed(&Object::new("t", "k"), MediaSet::BOTH);
     publisher.committed(&Object::new("t", ""), MediaSet::CPU);
-    assert!(publisher.stop(Duration::from_secs(20)).closed);
+    assert!(publisher.stop(Duration::from_secs(60)).closed);
     publisher.committed(&Object::new("t", "k"), MediaSet::CPU);
     publisher
 }

@@ -41,7 +41,7 @@ fn eight_producers_keep_their_order() {
             *next += 1;
         }
     }
-    assert!(publisher.stop(Duration::from_secs(10)).closed);
+    assert!(publisher.stop(Duration::from_secs(60)).closed);
     assert_eq!(publisher.status().evicted_events, 0);
 }
 

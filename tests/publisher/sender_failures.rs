@@ -14,7 +14,7 @@ fn put(publisher: &Publisher, key: &str) -> Outcome {
 }
 
 fn stopped(publisher: &Publisher, recorder: &Recorder) -> Vec<Message> {
-    assert!(publisher.stop(Duration::from_secs(20)).closed);
+    assert!(publisher.stop(Duration::from_secs(60)).closed);
     recorder.all()
 }
 
@@ -129,7 +129,7 @@ fn calls_are_refused_as_soon_as_the_sender_is_dead_without_any_stop() {
             other => panic!("{other:?}"),
         }
     }
-    assert!(publisher.stop(Duration::from_secs(20)).closed);
+    assert!(publisher.stop(Duration::from_secs(60)).closed);
     let status = publisher.status();
     // Some may have been evicted, before the sender had its first turn.
     assert_eq!(accepted, status.published_events + status.dropped_events, "{status:?}");

@@ -63,7 +63,7 @@ fn a_sender_that_is_interrupted_sends_whole_messages_in_order() {
         assert!(keys.eq((0..30_000).map(|n| n.to_string())));
         over.store(true, Ordering::Release);
     });
-    assert!(publisher.stop(Duration::from_secs(20)).closed);
+    assert!(publisher.stop(Duration::from_secs(60)).closed);
     assert_eq!(publisher.status().failed_events, 0);
 }
 

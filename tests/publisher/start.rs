@@ -135,7 +135,7 @@ mod with_a_socket {
         drop(listener);
         let publisher = start(&endpoint).unwrap();
         assert_eq!(cause(&endpoint), EndpointError::InUse, "by another publisher of this process as well");
-        assert!(publisher.stop(Duration::from_secs(10)).closed);
+        assert!(publisher.stop(Duration::from_secs(60)).closed);
     }
 
     #[cfg(target_os = "linux")]

@@ -98,7 +98,7 @@ fn a_slow_subscriber_loses_and_sees_it_and_nobody_else_does() {
     let reading = Sub::of(&publisher);
     let sleeper = zmq::Context::new().socket(zmq::SUB).unwrap();
     sleeper.set_rcvhwm(7).unwrap();
-    sleeper.set_rcvtimeo(20_000).unwrap();
+    sleeper.set_rcvtimeo(60_000).unwrap();
     sleeper.set_subscribe(b"").unwrap();
     sleeper.connect(endpoint).unwrap();
     while sleeper.poll(zmq::POLLIN, 10).unwrap() == 0 {

@@ -61,7 +61,7 @@ fn warnings_come_once_at_start() {
     for wide in ["tcp://*:0", "tcp://0.0.0.0:0"] {
         let publisher = Publisher::start(loopback().bind_endpoint(wide)).unwrap();
         calls(&publisher);
-        assert!(publisher.stop(Duration::from_secs(20)).closed);
+        assert!(publisher.stop(Duration::from_secs(60)).closed);
         calls(&publisher);
         warned_once_of("can be reached from other machines");
     }
@@ -111,7 +111,7 @@ fn warnings_come_once_at_start() {
         let status = publisher.status();
         assert!(!status.healthy && !status.stopped, "{status:?}");
         assert_eq!(publisher.cleared("t"), Outcome::Refused(kv_events::Refusal::SenderDead));
-        assert!(publisher.stop(Duration::from_secs(20)).closed);
+        assert!(publisher.stop(Duration::from_secs(60)).closed);
         assert!(publisher.status().stopped);
         warned_once_of("did not take a message (planned), 1 so far");
     }

@@ -224,7 +224,7 @@ fn a_subscriber_from_outside_can_join_before_the_start() {
     let endpoint = line.trim_end().strip_prefix("publishing on ").unwrap();
     let subscriber = zmq::Context::new().socket(zmq::SUB).unwrap();
     subscriber.set_rcvhwm(0).unwrap();
-    subscriber.set_rcvtimeo(20_000).unwrap();
+    subscriber.set_rcvtimeo(60_000).unwrap();
     subscriber.set_subscribe(b"").unwrap();
     subscriber.connect(endpoint).unwrap();
 
