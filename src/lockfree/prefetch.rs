@@ -23,8 +23,10 @@ mod imp {
 
 #[cfg(not(target_arch = "x86_64"))]
 mod imp {
+    /// Does nothing.
     pub fn read<T>(_: *const T) {}
 
+    /// Does nothing.
     pub fn write<T>(_: *const T) {}
 }
 
