@@ -215,7 +215,7 @@ impl Config {
     }
 
     /// The most memory, in bytes, that a publisher with these settings can come to hold while `subscribers` of its
-    /// subscribers stand still; `None` if that has no bound, which is so with `send_hwm` 0.
+    /// subscribers stand still (with the native transport also by bytes); `None` without a bound: `send_hwm` 0 and libzmq.
     ///
     /// ```text
     ///   (queue_capacity + 64 callers) x (the buffer of a call)
@@ -255,13 +255,22 @@ impl Config {
         let lanes = IN_LANES * (SMALLEST_BUFFER + FRAME);
         let batch = self.max_batch_bytes.min(self.max_batch_events.saturating_mul(self.max_event_bytes));
         let message = batch.checked_add(call)?.checked_add(MESSAGE_OVERHEAD)?;
-        let stuck = match (subscribers, self.send_hwm as usize) {
+        let waiting = match (subscribers, self.send_hwm as usize) {
             (0, _) => 0,
-            (_, 0) => return None,
-            (subscribers, hwm) => subscribers.checked_mul(hwm)?,
+            (_, 0) if self.transport == TransportKind::Zmq => return None,
+            (_, 0) => usize::MAX,
+            (subscribers, hwm) => subscribers.checked_mul(hwm)?.checked_mul(message)?,
+        };
+        let waiting = match self.transport {
+            TransportKind::Zmq => waiting,
+            // Beside them, a message that each may have in any case.
+            TransportKind::Native => {
+                let bytes = subscribers.saturating_mul(self.peer_queue_bytes).min(self.total_queue_bytes);
+                waiting.min(bytes.checked_add(subscribers.checked_mul(message)?)?)
+            }
         };
         let queue = calls.checked_mul(buffer)?.checked_add(frames)?.checked_add(table)?.checked_add(lanes)?;
-        queue.checked_add(message.checked_mul(stuck.checked_add(4)?)?)
+        queue.checked_add(message.checked_mul(4)?)?.checked_add(waiting)
     }
 
     /// Checks everything that can be checked without opening anything.

@@ -2,12 +2,12 @@
 
 use super::Options;
 use super::address::Listener;
+use super::doors::spare;
 use super::figures::Book;
-use super::peer::{Flushed, Gone, Peer};
+use super::peer::{Flushed, Gone};
 use super::peers::Peers;
 use super::queue::Messages;
 use crate::log_throttle::is_power_of_ten;
-use crate::network::allows_address;
 use crate::transport::condition::{Condition, Watch};
 use crate::transport::{Message, SendError};
 use rustix::event::epoll::{self, EventData, EventFlags};
@@ -18,13 +18,11 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-const LISTENER: u64 = u64::MAX;
+pub(super) const LISTENER: u64 = u64::MAX;
 const WAKE: u64 = u64::MAX - 1;
 
 /// Events of epoll looked at in one go, and connections accepted in one.
-const AT_ONCE: usize = 64;
-/// Connections in their handshake: where there are more the oldest goes.
-const STRANGERS: usize = 256;
+pub(super) const AT_ONCE: usize = 64;
 /// Bytes that are gathered before they are written.
 const GATHERED: usize = 128 << 10;
 /// Messages between two looks at the connections, while there is no other time for it; while some peer's buffers are full,
@@ -32,28 +30,28 @@ const GATHERED: usize = 128 << 10;
 const LOOK_BLOCKED: u32 = 4;
 const LOOK: u32 = 64;
 /// How often everything is looked after.
-const UPKEEP: Duration = Duration::from_secs(1);
+pub(super) const UPKEEP: Duration = Duration::from_secs(1);
 /// How long nothing is accepted when descriptors are short.
-const BACK_OFF: Duration = Duration::from_millis(100);
+pub(super) const BACK_OFF: Duration = Duration::from_millis(100);
 
 pub(super) struct Hub {
-    options: Options,
-    epoll: OwnedFd,
+    pub(super) options: Options,
+    pub(super) epoll: OwnedFd,
     wake: Arc<OwnedFd>,
-    listener: Listener,
+    pub(super) listener: Listener,
     /// Given up for a moment to accept, and hang up on, whom there is no descriptor for.
-    spare: Option<File>,
-    accept_again: Option<Instant>,
-    watch: Watch,
-    next_look: Instant,
-    condition: Arc<Condition>,
-    book: Arc<Book>,
+    pub(super) spare: Option<File>,
+    pub(super) accept_again: Option<Instant>,
+    pub(super) watch: Watch,
+    pub(super) next_look: Instant,
+    pub(super) condition: Arc<Condition>,
+    pub(super) book: Arc<Book>,
     is_book_stale: bool,
-    peers: Peers,
-    messages: Messages,
+    pub(super) peers: Peers,
+    pub(super) messages: Messages,
     /// Bytes since the last writing.
     gathered: usize,
-    blocked: usize,
+    pub(super) blocked: usize,
     unlooked: u32,
 }
 
@@ -237,6 +235,13 @@ impl Hub {
                 served = Err(why);
             }
         }
+        if served.is_ok()
+            && flags.intersects(EventFlags::HUP | EventFlags::ERR)
+            && !peer.wanted().contains(EventFlags::IN)
+        {
+            // Not read from, it would be told of without end.
+            served = Err(Gone::Closed);
+        }
         let is_blocked = peer.is_blocked();
         self.blocked = self.blocked + usize::from(is_blocked) - usize::from(was_blocked);
         match served {
@@ -261,108 +266,7 @@ impl Hub {
         }
     }
 
-    /// Lets in who has come.
-    fn accept(&mut self, now: Instant) {
-        for _ in 0..AT_ONCE {
-            match self.listener.socket.accept4(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK) {
-                Ok((socket, from)) => {
-                    let from = from.as_socket();
-                    // Unknown to ipc.
-                    let _ = socket.set_tcp_nodelay(true);
-                    self.admit(socket, from, now);
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                Err(error)
-                    if matches!(
-                        error.raw_os_error(),
-                        Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM | libc::ENOBUFS)
-                    ) =>
-                {
-                    return self.back_off(now);
-                }
-                // Of one who has gone meanwhile.
-                Err(_) => {}
-            }
-        }
-    }
-
-    /// There is no descriptor for one more: those who wait are hung up on, so that they come again, and it is tried later.
-    fn back_off(&mut self, now: Instant) {
-        for _ in 0..AT_ONCE {
-            if self.spare.take().is_none() {
-                break;
-            }
-            let refused = self.listener.socket.accept4(libc::SOCK_CLOEXEC).is_ok();
-            self.spare = spare();
-            if !refused {
-                break;
-            }
-            self.count_refused("there is no file descriptor for them");
-        }
-        self.spare = self.spare.take().or_else(spare);
-        self.condition.note(self.watch.look());
-        self.next_look = now + UPKEEP;
-        self.accept_again = Some(now + BACK_OFF);
-        let _ = epoll::modify(&self.epoll, &self.listener.socket, EventData::new_u64(LISTENER), EventFlags::empty());
-    }
-
-    fn count_refused(&self, why: &str) {
-        self.book.refused_connections.add(1);
-        let refused = self.book.refused_connections.get();
-        if is_power_of_ten(refused) {
-            crate::logging::warning!("kv-events: {refused} connections were closed so far, the last since {why}");
-        }
-    }
-
-    fn admit(&mut self, socket: socket2::Socket, from: Option<std::net::SocketAddr>, now: Instant) {
-        let ip = from.map(|from| from.ip().to_canonical());
-        let same = self.peers.iter().filter(|(_, peer)| ip.is_some() && peer.ip == ip).count();
-        if self.options.most_per_address > 0 && same >= self.options.most_per_address {
-            return self.count_refused("there are kv_events_max_peers_per_address from their address");
-        }
-        let strangers = self.peers.iter().filter(|(_, peer)| peer.is_stranger());
-        let (count, oldest) =
-            strangers.fold((0, None), |(count, oldest): (usize, Option<(Instant, usize)>), (at, peer)| {
-                let this = (peer.accepted(), at);
-                (count + 1, Some(oldest.map_or(this, |oldest| oldest.min(this))))
-            });
-        let is_full = self.options.most_peers > 0 && self.peers.len() >= self.options.most_peers;
-        if is_full || count >= STRANGERS {
-            let Some((_, oldest)) = oldest else {
-                return self.count_refused("there are kv_events_max_peers already");
-            };
-            self.count_refused("others came before their handshake was over");
-            self.remove(oldest, None);
-        }
-        let allowed = &self.options.allow_peers;
-        let is_allowed = allowed.is_empty() || ip.is_some_and(|ip| allows_address(allowed, ip));
-        let address = from.map_or_else(|| "ipc".to_owned(), |from| from.to_string());
-        let mut peer = Peer::new(socket, address, ip, is_allowed, now);
-        // A new connection takes that much.
-        if peer.flush(&mut self.messages).is_err() {
-            return;
-        }
-        let wanted = peer.wanted();
-        if epoll::add(&self.epoll, peer.socket(), EventData::new_u64(self.peers.next_key()), wanted).is_ok() {
-            peer.interest = wanted;
-            self.peers.insert(peer);
-        }
-    }
-
-    fn tell_of(&self, address: &str, bad: &super::parser::Bad) {
-        if *bad != super::parser::Bad::NotAllowed {
-            return self.count_refused(&format!("of what {address} said: {bad}"));
-        }
-        let refused = self.condition.count_refused();
-        if is_power_of_ten(refused) {
-            crate::logging::warning!(
-                "kv-events: kv_events_allow_peers does not name {address:?}, which was refused; {refused} such \
-                 connections so far"
-            );
-        }
-    }
-
-    fn remove(&mut self, at: usize, why: Option<Gone>) {
+    pub(super) fn remove(&mut self, at: usize, why: Option<Gone>) {
         let Some(peer) = self.peers.remove(at) else { return };
         self.blocked -= usize::from(peer.is_blocked());
         // Not left to the close, which is none while a forked child has the socket too.
@@ -418,9 +322,4 @@ impl Hub {
         }
         let _ = self.book.set_peers(std::iter::empty());
     }
-}
-
-/// Any descriptor will do.
-fn spare() -> Option<File> {
-    File::open("/dev/null").ok()
 }

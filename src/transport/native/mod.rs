@@ -27,6 +27,7 @@
 //! here is not evicted there.
 
 mod address;
+mod doors;
 mod figures;
 mod hub;
 pub(crate) mod parser;
