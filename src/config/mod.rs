@@ -206,9 +206,8 @@ impl Config {
 
     /// `kv_events_allow_peers`: addresses (`10.0.0.7`, `::1`) and networks (`10.0.0.0/8`, `fd00::/8`) that may connect by
     /// TCP; default empty, which is anyone. Others are refused in the handshake, counted in
-    /// [`Status::refused_peers`](crate::Status::refused_peers) and logged (the 1st, 10th, 100th ...). One that comes to an IPv6
-    /// endpoint by IPv4 counts as IPv4, so `::/0` does not name it. Peers that speak a
-    /// protocol older than ZMTP 3 (libzmq 3 and before) are hung up on then.
+    /// [`Status::refused_peers`](crate::Status::refused_peers) and logged (the 1st, 10th, 100th ...). IPv4 that comes to an IPv6
+    /// endpoint is IPv4: `::/0` does not name it. Peers of a protocol older than ZMTP 3 (libzmq 3) are hung up on then.
     #[must_use]
     pub fn allow_peers<P: Into<String>>(mut self, peers: impl IntoIterator<Item = P>) -> Self {
         self.allow_peers = peers.into_iter().map(Into::into).collect();
