@@ -150,7 +150,7 @@ pub mod internals {
     }
     pub use crate::sender::*;
     #[cfg(kv_events_loom)]
-    pub use crate::sync::{lanes, parking};
+    pub use crate::sync::{imp::parking, lanes};
     pub use crate::wire::encode::{CallLayout, Context, Encoder};
     pub use crate::wire::frame::Frame;
     pub use crate::wire::message::{Header, PayloadWriter};

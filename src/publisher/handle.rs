@@ -1,15 +1,11 @@
 //! A handle of a publisher: what a master calls.
 
-#[cfg(feature = "capi")]
-use super::live::DROP_DEADLINE;
 use super::live::{Live, StopOnDrop};
 use crate::config::Config;
 #[cfg(feature = "native")]
 use crate::config::TransportKind;
 use crate::error::StartError;
 use crate::media::{MediaSet, Medium};
-#[cfg(feature = "capi")]
-use crate::names::{CopyNames, Names};
 use crate::object::{Before, Object};
 use crate::outcome::Outcome;
 use crate::status::{Status, StopReport};
@@ -224,44 +220,5 @@ impl Publisher {
             Some(live) => live.object_call(object, removed, stored),
             None => Outcome::Disabled,
         }
-    }
-
-    /// One call, for names that `copy` may find to be no text.
-    #[cfg(feature = "capi")]
-    #[inline(always)]
-    pub(crate) fn names_call(
-        &self,
-        names: Names<'_>,
-        removed: MediaSet,
-        stored: MediaSet,
-        copy: impl CopyNames,
-    ) -> Outcome {
-        match &self.live {
-            Some(live) => live.names_call(names, removed, stored, copy),
-            None => Outcome::Disabled,
-        }
-    }
-
-    /// What dropping the last handle does, but for freeing the memory.
-    #[cfg(feature = "capi")]
-    pub(crate) fn retire(&self) {
-        if let Some(live) = &self.live {
-            live.retire(DROP_DEADLINE);
-        }
-    }
-
-    /// Whether calls publish: it was started, and neither stopped nor did its sender die.
-    #[cfg(feature = "capi")]
-    pub(crate) fn is_open(&self) -> bool {
-        self.live.as_ref().is_some_and(|live| live.is_open())
-    }
-
-    /// Counts events that were refused before they could become a call; false if disabled.
-    #[cfg(feature = "capi")]
-    pub(crate) fn count_refused(&self, events: u8) -> bool {
-        if let Some(live) = &self.live {
-            live.count_refused(events);
-        }
-        self.is_enabled()
     }
 }

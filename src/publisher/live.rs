@@ -30,13 +30,13 @@ pub const DROP_DEADLINE: Duration = Duration::from_secs(1);
 /// A started publisher.
 #[derive(Debug)]
 pub(super) struct Live {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     encoder: Arc<Encoder>,
     sweeps: SweepTable,
     emit_object_key: bool,
     max_event_bytes: usize,
     skipped: Counter,
-    refused: Counter,
+    pub(super) refused: Counter,
     opened: Opened,
     /// Evicted events as last told: read while a batch is being taken they could seem fewer.
     evicted: Latest,
@@ -234,16 +234,6 @@ impl Live {
     fn refuse(&self, refusal: Refusal, events: u8) -> Outcome {
         self.refused.add(events.into());
         Outcome::Refused(refusal)
-    }
-
-    #[cfg(feature = "capi")]
-    pub(super) fn is_open(&self) -> bool {
-        self.shared.pipe.check_open().is_ok()
-    }
-
-    #[cfg(feature = "capi")]
-    pub(super) fn count_refused(&self, events: u8) {
-        self.refused.add(events.into());
     }
 
     pub(super) fn endpoint(&self) -> &str {

@@ -1,5 +1,7 @@
 //! The publisher: what a master calls.
 
+#[cfg(feature = "capi")]
+mod for_c;
 #[cfg(unix)]
 mod fork;
 mod handle;

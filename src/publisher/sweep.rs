@@ -23,7 +23,7 @@ use crate::sync::Flag;
 #[derive(Debug)]
 #[must_use = "a sweep that is dropped sends no `cleared`; call `finish`"]
 pub struct Sweep {
-    publisher: Publisher,
+    pub(super) publisher: Publisher,
     tenant: String,
     token: Option<SweepToken>,
     removed_any: Flag,
@@ -80,11 +80,6 @@ impl Sweep {
     pub fn removed(&self, object: &Object<'_>, before: Before) -> Outcome {
         self.count_removed(object.tenant.as_bytes());
         self.publisher.removed(object, before)
-    }
-
-    #[cfg(feature = "capi")]
-    pub(crate) const fn publisher(&self) -> &Publisher {
-        &self.publisher
     }
 
     /// Something of `tenant` was removed.
