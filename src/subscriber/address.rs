@@ -40,7 +40,10 @@ impl Path {
                 net::SocketAddr::from_abstract_name(name)
             }
             #[cfg(not(any(target_os = "linux", target_os = "android")))]
-            Path::Abstract(_) => Err(io::Error::new(io::ErrorKind::Unsupported, "abstract names exist on Linux alone")),
+            Path::Abstract(name) => {
+                let text = format!("@{name}: abstract names exist on Linux alone");
+                Err(io::Error::new(io::ErrorKind::Unsupported, text))
+            }
         }
     }
 }
