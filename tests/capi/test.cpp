@@ -95,7 +95,7 @@ void Sets() {
 void Values() {
   KvEventPublisher::Stats stats;
   const kv_events_status_t zero = {sizeof zero, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0},
-                                   0, 0, 0, {0}};
+                                   0, 0, 0, {0}, 0, 0, 0, 0};
   CHECK(memcmp(static_cast<const kv_events_status_t*>(&stats), &zero, sizeof zero) == 0);
   CHECK(WaitStrategy::Park().text() == "park" && WaitStrategy::Spin().text() == "spin" && WaitStrategy().text().empty());
   CHECK(WaitStrategy::Nap(50us).text() == "nap:50us" && WaitStrategy::Poll(1ms).text() == "poll:1000us");
