@@ -247,7 +247,9 @@ impl Live {
         let (failed, abandoned) = (tally.failed.get(), ring.abandoned());
         // Without memory there are figures all the same.
         let reason = tally.failure_reason.get();
-        let report = self.opened.report.as_ref().map_or_else(Report::default, |report| report());
+        // In a forked child its locks may be held for ever.
+        let report = self.opened.report.as_ref().filter(|_| self.is_own());
+        let report = report.map_or_else(Report::default, |report| report());
         let Report { refused_peers, endpoint_faults, endpoint_fault, .. } = report;
         Status {
             enabled: true,
