@@ -37,9 +37,9 @@ impl Base {
 }
 
 impl Default for Base {
-    /// [`Base::MASTER`].
+    /// [`Base::Auto`], as in the settings of a subscriber.
     fn default() -> Self {
-        Base::MASTER
+        Base::Auto
     }
 }
 

@@ -39,7 +39,7 @@ fn first_message_starts_the_source_and_says_what_lies_before_it() {
     let first = |base, sequence, ids| {
         Tracker::new(base).observe(&Observed { sequence, timestamp: Some(Timestamp::Int(7)), ids })
     };
-    assert_eq!(Base::default(), Base::MASTER);
+    assert_eq!(Base::default(), Base::Auto);
     for (base, sequence, ids, missed) in [
         (Base::MASTER, 1, NO_IDS, Some(0)),
         (Base::MASTER, 101, ids(400, 2), Some(100)),
