@@ -10,6 +10,7 @@ use crate::error::Shortage;
 
 /// What is needed.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(not(unix), allow(dead_code))]
 pub struct Needs {
     descriptors: usize,
     threads: usize,

@@ -4,6 +4,7 @@ use super::Report;
 use crate::log_throttle::is_power_of_ten;
 use crate::memory::copied;
 use crate::sync::Counter;
+#[cfg(unix)]
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError, TryLockError};
 
