@@ -9,4 +9,5 @@ mod listening;
 #[cfg(feature = "zmq")]
 mod sockets;
 mod tracker;
+mod tracker_properties;
 mod tracker_topics;

@@ -3,6 +3,7 @@
 mod decode;
 mod ends;
 mod help;
+mod interrupted;
 mod limits;
 mod replay;
 mod replay_faults;
