@@ -4,7 +4,7 @@ use super::Options;
 use super::address::Listener;
 use super::doors::spare;
 use super::figures::Book;
-use super::peer::{Flushed, Gone};
+use super::peer::{Flushed, Gone, WRITE_TURN};
 use super::peers::Peers;
 use super::queue::Messages;
 use crate::log_throttle::is_power_of_ten;
@@ -14,6 +14,7 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,6 +26,9 @@ const WAKE: u64 = u64::MAX - 1;
 pub(super) const AT_ONCE: usize = 64;
 /// Bytes that are gathered before they are written.
 const GATHERED: usize = 128 << 10;
+/// How full the publisher's queue is, of 256.
+const EIGHTH: u64 = 32;
+const HALF: u64 = 128;
 /// Messages between two looks at the connections, while there is no other time for it; while some peer's buffers are full,
 /// and else.
 const LOOK_BLOCKED: u32 = 4;
@@ -51,6 +55,8 @@ pub(super) struct Hub {
     pub(super) messages: Messages,
     /// Bytes since the last writing.
     gathered: usize,
+    /// Whose turn it is where one is written to after another.
+    turn: usize,
     pub(super) blocked: usize,
     unlooked: u32,
 }
@@ -82,6 +88,7 @@ impl Hub {
             peers: Peers::default(),
             messages: Messages::default(),
             gathered: 0,
+            turn: 0,
             blocked: 0,
             unlooked: 0,
         })
@@ -124,9 +131,7 @@ impl Hub {
             }
             self.messages.give_back(shared);
             self.gathered += len;
-            if self.is_time_to_write(message.waiting(), fullest as u64) {
-                self.write();
-            }
+            self.write_in_time(message.waiting(), fullest as u64);
         }
         self.unlooked += 1;
         if self.unlooked >= if self.blocked > 0 { LOOK_BLOCKED } else { LOOK } {
@@ -136,20 +141,37 @@ impl Hub {
     }
 
     /// See the module's text. `fullest`: of 256.
-    fn is_time_to_write(&self, waiting: u64, fullest: u64) -> bool {
+    fn write_in_time(&mut self, waiting: u64, fullest: u64) {
         let fill = waiting.saturating_mul(256) / self.options.queue_capacity.max(1);
-        waiting == 0 || (self.gathered >= GATHERED && (fill <= 32 || fill <= fullest))
+        match fill {
+            0 if waiting == 0 => _ = self.write(),
+            _ if self.gathered < GATHERED => {}
+            0..=EIGHTH => _ = self.write(),
+            _ if fill <= fullest => _ = self.write(),
+            HALF.. if self.gathered < 4 * GATHERED => {}
+            _ => {
+                // One after another.
+                let turn = self.turn % self.peers.subscribed().len().max(1);
+                self.turn = turn + 1;
+                self.write_to(turn..turn + 1, 2 * GATHERED);
+            }
+        }
     }
 
     /// Writes to all who take more; whether there is more for any of them.
     fn write(&mut self) -> bool {
+        self.write_to(0..self.peers.subscribed().len(), WRITE_TURN)
+    }
+
+    /// Likewise to some of those who are subscribed, so many bytes to each.
+    fn write_to(&mut self, turns: Range<usize>, bytes: usize) -> bool {
         self.gathered = 0;
         let mut is_more = false;
         let mut gone = Vec::new();
-        for at in 0..self.peers.subscribed().len() {
-            let at = self.peers.subscribed()[at];
+        for turn in turns {
+            let Some(&at) = self.peers.subscribed().get(turn) else { break };
             let Some(peer) = self.peers.get_mut(at).filter(|peer| !peer.is_blocked()) else { continue };
-            match peer.flush(&mut self.messages) {
+            match peer.flush_some(&mut self.messages, bytes) {
                 Ok(Flushed::All) => {}
                 Ok(Flushed::More) => is_more = true,
                 Ok(Flushed::Blocked) => self.blocked += 1,

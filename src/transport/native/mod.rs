@@ -22,9 +22,10 @@
 //!
 //! # When it writes
 //!
-//! With nothing behind a message, at once. While the publisher's queue holds more, messages are gathered; and while that queue
-//! is fuller (by its capacity) than the fullest peer's (by its marks), the sender empties it first and writes later: what waits
-//! here is not evicted there.
+//! With nothing behind a message, at once. While the publisher's queue holds more, 128 KiB are gathered and then written to
+//! all. What waits there is evicted when that queue is full, and what waits here is not; so while it is more than an eighth
+//! full, and fuller (by its capacity) than the fullest peer's (by its marks), one peer is written to after another, and from
+//! half on less often, so that the sender has the time to empty it.
 
 mod address;
 mod doors;

@@ -15,7 +15,7 @@ pub(super) const HANDSHAKE: Duration = Duration::from_secs(10);
 /// Bytes read from one peer before others have their turn.
 const READ_TURN: usize = 16 << 10;
 /// Bytes written to one peer before others have their turn.
-const WRITE_TURN: usize = 1 << 20;
+pub(super) const WRITE_TURN: usize = 1 << 20;
 /// Answers that wait to be taken: a peer that has caused more is not read from.
 const MOST_ANSWERS: usize = 4 << 10;
 /// Slices of one write.
@@ -204,7 +204,12 @@ impl Peer {
 
     /// Writes what the system takes, so much of it as is its turn.
     pub(super) fn flush(&mut self, messages: &mut Messages) -> Result<Flushed, Gone> {
-        let mut left = WRITE_TURN;
+        self.flush_some(messages, WRITE_TURN)
+    }
+
+    /// Likewise, about so many bytes.
+    pub(super) fn flush_some(&mut self, messages: &mut Messages, bytes: usize) -> Result<Flushed, Gone> {
+        let mut left = bytes;
         let flushed = loop {
             if self.outbox.is_empty() {
                 break Flushed::All;
