@@ -44,7 +44,8 @@ pub fn cells(cases: &[String], only: &Only, reps: usize, length: Length) -> Vec<
 }
 
 /// `CPU` is that of the whole process for an event at a subscriber; `without callers` leaves out what the producers took
-/// themselves. `lost` are the events that the worst subscriber did not get.
+/// themselves. `lost` are the events that subscribers did not get, summed over
+/// them.
 pub fn table(cells: &[Cell]) -> String {
     let head = "| load | producers | | delivered/s | to receive p50 | p99 | CPU | without callers | made | evicted | lost |\n\
                 |---|---|---|---|---|---|---|---|---|---|---|";

@@ -147,8 +147,9 @@ impl Hub {
             0 if waiting == 0 => _ = self.write(),
             _ if self.gathered < GATHERED => {}
             0..=EIGHTH => _ = self.write(),
-            _ if fill <= fullest => _ = self.write(),
-            HALF.. if self.gathered < 4 * GATHERED => {}
+            _ if fill <= 2 * fullest => _ = self.write(),
+            // 4, 16 and 64 times as many.
+            HALF.. if self.gathered < GATHERED << (2 * ((fill - HALF) / EIGHTH + 1)).min(6) => {}
             _ => {
                 // One after another.
                 let turn = self.turn % self.peers.subscribed().len().max(1);

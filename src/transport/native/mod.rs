@@ -24,8 +24,9 @@
 //!
 //! With nothing behind a message, at once. While the publisher's queue holds more, 128 KiB are gathered and then written to
 //! all. What waits there is evicted when that queue is full, and what waits here is not; so while it is more than an eighth
-//! full, and fuller (by its capacity) than the fullest peer's (by its marks), one peer is written to after another, and from
-//! half on less often, so that the sender has the time to empty it.
+//! full, and more than twice as full (by its capacity) as the fullest peer's (by its marks), one peer is written to after
+//! another, and from half on less often the fuller it is, so that the sender has the time to empty it. A burst is taken in so;
+//! what goes on for longer fills the peers' queues too, and then all are written to again.
 
 mod address;
 mod doors;
