@@ -11,7 +11,7 @@ use crate::log_throttle::is_power_of_ten;
 use crate::transport::condition::{Condition, Watch};
 use crate::transport::{Message, SendError};
 use rustix::event::epoll::{self, EventData, EventFlags};
-use rustix::event::{EventfdFlags, Timespec, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -21,6 +21,8 @@ use std::time::{Duration, Instant};
 
 pub(super) const LISTENER: u64 = u64::MAX;
 const WAKE: u64 = u64::MAX - 1;
+/// In nanoseconds.
+const MILLISECOND: i64 = 1_000_000;
 
 /// Events of epoll looked at in one go, and connections accepted in one.
 pub(super) const AT_ONCE: usize = 64;
@@ -217,10 +219,15 @@ impl Hub {
     fn look(&mut self, timeout: Option<Duration>) {
         self.unlooked = 0;
         let mut events = [epoll::Event { flags: EventFlags::empty(), data: EventData::new_u64(0) }; AT_ONCE];
-        let timeout = timeout.map(|timeout| Timespec {
+        let mut timeout = timeout.map(|timeout| Timespec {
             tv_sec: i64::try_from(timeout.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: timeout.subsec_nanos().into(),
         });
+        if let Some(nap) = timeout.as_mut().filter(|nap| nap.tv_sec == 0 && (1..MILLISECOND).contains(&nap.tv_nsec)) {
+            // `epoll_wait` counts in milliseconds, and would make one of a nap.
+            let _ = poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], Some(nap));
+            *nap = Timespec { tv_sec: 0, tv_nsec: 0 };
+        }
         // Interrupted, or out of the kernel's memory: it is tried again soon.
         let Ok(count) = epoll::wait(&self.epoll, &mut events[..], timeout.as_ref()) else { return };
         if count == 0 && self.accept_again.is_none() {
