@@ -4,7 +4,7 @@ use super::Options;
 use super::address::Listener;
 use super::doors::spare;
 use super::figures::Book;
-use super::peer::{Flushed, Gone, WRITE_TURN};
+use super::peer::{Flushed, Gone};
 use super::peers::Peers;
 use super::queue::Messages;
 use crate::log_throttle::is_power_of_ten;
@@ -14,7 +14,6 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::fs::File;
 use std::io;
-use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -28,9 +27,6 @@ const MILLISECOND: i64 = 1_000_000;
 pub(super) const AT_ONCE: usize = 64;
 /// Bytes that are gathered before they are written.
 const GATHERED: usize = 128 << 10;
-/// How full the publisher's queue is, of 256.
-const EIGHTH: u64 = 32;
-const HALF: u64 = 128;
 /// Messages between two looks at the connections, while there is no other time for it; while some peer's buffers are full,
 /// and else.
 const LOOK_BLOCKED: u32 = 4;
@@ -57,8 +53,6 @@ pub(super) struct Hub {
     pub(super) messages: Messages,
     /// Bytes since the last writing.
     gathered: usize,
-    /// Whose turn it is where one is written to after another.
-    turn: usize,
     pub(super) blocked: usize,
     unlooked: u32,
 }
@@ -90,7 +84,6 @@ impl Hub {
             peers: Peers::default(),
             messages: Messages::default(),
             gathered: 0,
-            turn: 0,
             blocked: 0,
             unlooked: 0,
         })
@@ -113,7 +106,6 @@ impl Hub {
                 .make(message)
                 .ok_or_else(|| SendError::Failed(format!("there is no room for a message of {len} bytes")))?;
             let is_scarce = self.messages.held() > self.options.total_bytes;
-            let mut fullest = 0;
             for at in 0..self.peers.subscribed().len() {
                 let at = self.peers.subscribed()[at];
                 let Some(peer) = self.peers.get_mut(at) else { continue };
@@ -129,11 +121,12 @@ impl Hub {
                         );
                     }
                 }
-                fullest = fullest.max(self.peers.get(at).map_or(0, |peer| peer.fill(self.options.marks)));
             }
             self.messages.give_back(shared);
             self.gathered += len;
-            self.write_in_time(message.waiting(), fullest as u64);
+            if message.waiting() == 0 || self.gathered >= GATHERED {
+                self.write();
+            }
         }
         self.unlooked += 1;
         if self.unlooked >= if self.blocked > 0 { LOOK_BLOCKED } else { LOOK } {
@@ -142,39 +135,15 @@ impl Hub {
         Ok(())
     }
 
-    /// See the module's text. `fullest`: of 256.
-    fn write_in_time(&mut self, waiting: u64, fullest: u64) {
-        let fill = waiting.saturating_mul(256) / self.options.queue_capacity.max(1);
-        match fill {
-            0 if waiting == 0 => _ = self.write(),
-            _ if self.gathered < GATHERED => {}
-            0..=EIGHTH => _ = self.write(),
-            _ if fill <= 2 * fullest => _ = self.write(),
-            // 4, 16 and 64 times as many.
-            HALF.. if self.gathered < GATHERED << (2 * ((fill - HALF) / EIGHTH + 1)).min(6) => {}
-            _ => {
-                // One after another.
-                let turn = self.turn % self.peers.subscribed().len().max(1);
-                self.turn = turn + 1;
-                self.write_to(turn..turn + 1, 2 * GATHERED);
-            }
-        }
-    }
-
-    /// Writes to all who take more; whether there is more for any of them.
+    /// Writes to all who are subscribed and take more; whether there is more for any of them.
     fn write(&mut self) -> bool {
-        self.write_to(0..self.peers.subscribed().len(), WRITE_TURN)
-    }
-
-    /// Likewise to some of those who are subscribed, so many bytes to each.
-    fn write_to(&mut self, turns: Range<usize>, bytes: usize) -> bool {
         self.gathered = 0;
         let mut is_more = false;
         let mut gone = Vec::new();
-        for turn in turns {
-            let Some(&at) = self.peers.subscribed().get(turn) else { break };
+        for turn in 0..self.peers.subscribed().len() {
+            let at = self.peers.subscribed()[turn];
             let Some(peer) = self.peers.get_mut(at).filter(|peer| !peer.is_blocked()) else { continue };
-            match peer.flush_some(&mut self.messages, bytes) {
+            match peer.flush(&mut self.messages) {
                 Ok(Flushed::All) => {}
                 Ok(Flushed::More) => is_more = true,
                 Ok(Flushed::Blocked) => self.blocked += 1,

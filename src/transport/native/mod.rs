@@ -23,10 +23,7 @@
 //! # When it writes
 //!
 //! With nothing behind a message, at once. While the publisher's queue holds more, 128 KiB are gathered and then written to
-//! all. What waits there is evicted when that queue is full, and what waits here is not; so while it is more than an eighth
-//! full, and more than twice as full (by its capacity) as the fullest peer's (by its marks), one peer is written to after
-//! another, and from half on less often the fuller it is, so that the sender has the time to empty it. A burst is taken in so;
-//! what goes on for longer fills the peers' queues too, and then all are written to again.
+//! all.
 
 mod address;
 mod doors;
@@ -64,8 +61,6 @@ struct Options {
     most_per_address: usize,
     allow_peers: Vec<Network>,
     keepalive: Duration,
-    /// Of the publisher's queue, events.
-    queue_capacity: u64,
 }
 
 /// The transport; it has no socket before it is opened.
@@ -85,7 +80,6 @@ impl NativeSocket {
             most_per_address: config.max_peers_per_address,
             allow_peers: config.allow_peers.iter().filter_map(|peer| Network::parse(peer)).collect(),
             keepalive: config.keepalive,
-            queue_capacity: config.queue_capacity as u64,
         };
         NativeSocket { options, hub: None }
     }

@@ -15,7 +15,7 @@ pub(super) const HANDSHAKE: Duration = Duration::from_secs(10);
 /// Bytes read from one peer before others have their turn.
 const READ_TURN: usize = 16 << 10;
 /// Bytes written to one peer before others have their turn.
-pub(super) const WRITE_TURN: usize = 1 << 20;
+const WRITE_TURN: usize = 1 << 20;
 /// Answers that wait to be taken: a peer that has caused more is not read from.
 const MOST_ANSWERS: usize = 4 << 10;
 /// Slices of one write.
@@ -109,12 +109,6 @@ impl Peer {
         self.outbox.is_empty()
     }
 
-    /// How far its queue is filled, of 256.
-    pub(super) fn fill(&self, marks: Marks) -> usize {
-        let part = |count: usize, most: usize| count.saturating_mul(256).checked_div(most).unwrap_or(0);
-        part(self.outbox.messages(), marks.messages).max(part(self.outbox.bytes(), marks.bytes))
-    }
-
     /// When it has been silent for too long.
     pub(super) fn is_overdue(&self, now: Instant) -> bool {
         match self.parser.ttl() {
@@ -204,12 +198,7 @@ impl Peer {
 
     /// Writes what the system takes, so much of it as is its turn.
     pub(super) fn flush(&mut self, messages: &mut Messages) -> Result<Flushed, Gone> {
-        self.flush_some(messages, WRITE_TURN)
-    }
-
-    /// Likewise, about so many bytes.
-    pub(super) fn flush_some(&mut self, messages: &mut Messages, bytes: usize) -> Result<Flushed, Gone> {
-        let mut left = bytes;
+        let mut left = WRITE_TURN;
         let flushed = loop {
             if self.outbox.is_empty() {
                 break Flushed::All;
